@@ -1,0 +1,82 @@
+# `make` alone prints what there is to make.
+
+FUZZTIME ?= 30s
+
+# The Claude Code CLI that `make demo` shows: the last one pinned.
+DEMO_VERSION := $(shell awk '!/^\#/ && NF { v = $$1 } END { print v }' tools/cli/pins.txt)
+
+STATICCHECK := .cache/bin/staticcheck
+GOFUMPT     := .cache/bin/gofumpt
+
+# The Go files of this module: not of hidden folders, and not test data.
+GO_FILES = $(shell find . -path './.*' -prune -o -name testdata -prune -o -name '*.go' -print)
+
+# Begins a recipe: $$packages are all but the suite on the real CLI.
+UNIT_PACKAGES = packages=$$(go list ./...) && packages=$$(echo "$$packages" | grep -v '^ocp/e2e')
+
+# No test and no demo may reach a real account by way of the caller's environment.
+unexport ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_BASE_URL CLAUDE_CODE_OAUTH_TOKEN
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help build cli demo test lint fmt tools test-unit test-cli fuzz fuzz-smoke soak cover clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/ocp
+	CGO_ENABLED=0 go build -trimpath -o bin/ocp ./cmd/ocp
+
+cli: ## install the pinned Claude Code CLIs into .cli/
+	scripts/install-cli.sh
+
+demo: build ## show one streamed answer of the real CLI; no account needed
+	scripts/install-cli.sh $(DEMO_VERSION)
+	bin/ocp demo --claude .cli/$(DEMO_VERSION)/claude
+
+test: cli build lint test-unit fuzz-smoke test-cli ## all that CI runs
+
+lint: $(STATICCHECK) ## check formatting (gofumpt), go vet, staticcheck
+	@unformatted=$$($(GOFUMPT) -l $(GO_FILES)) || exit 1; \
+	if [ -n "$$unformatted" ]; then \
+		echo "not formatted; run make fmt:"; echo "$$unformatted"; exit 1; \
+	fi
+	go vet ./...
+	$(STATICCHECK) -checks inherit,ST1000,ST1016 ./...
+
+fmt: $(STATICCHECK) ## format every Go file
+	$(GOFUMPT) -w $(GO_FILES)
+
+tools: $(STATICCHECK) ## build the linters into .cache/bin
+
+# One build makes both linters; they are rebuilt when their versions change.
+$(STATICCHECK): tools/go.mod tools/go.sum
+	cd tools && CGO_ENABLED=0 go build -trimpath -o ../.cache/bin/ tool
+	@touch $@
+
+test-unit: ## run the tests that need no CLI
+	$(UNIT_PACKAGES) && go test -race -shuffle=on $$packages
+
+test-cli: cli ## run the tests on the real CLIs, every pinned version
+	OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
+		go test -race -count=1 -timeout 20m ./e2e/...
+
+fuzz: ## fuzz every target for FUZZTIME (30s)
+	scripts/fuzz.sh $(FUZZTIME)
+
+fuzz-smoke: ## fuzz every target for 5s
+	scripts/fuzz.sh 5s
+
+soak: cli ## run the tests on the real CLIs with the long ones
+	OCP_SOAK=1 OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
+		go test -race -count=1 -timeout 3h -v ./e2e/...
+
+cover: ## measure the coverage of the tests that need no CLI
+	@mkdir -p .cache
+	$(UNIT_PACKAGES) && \
+		go test -coverprofile=.cache/cover.out -coverpkg=./internal/...,./cmd/... $$packages
+	@go tool cover -func=.cache/cover.out | tail -1
+	@go tool cover -html=.cache/cover.out -o .cache/cover.html && echo "by line: .cache/cover.html"
+
+clean: ## remove what was built (the CLIs in .cli/ stay)
+	rm -rf bin .cache
