@@ -1,0 +1,100 @@
+// Package config is the operator's settings: what there is to set, its defaults, and
+// what values are refused. The help texts of the fields are the manual.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Serve is what `ocp serve` can be told. The tags are read by the command line parser;
+// each flag has an environment variable of the same name, with OCP_ in front.
+type Serve struct {
+	Listen   string `default:"127.0.0.1:3456" help:"Address to serve on. Loopback only. Port 0 takes a free one."`
+	Claude   string `placeholder:"PATH" help:"The claude binary. Default: the one on PATH, or ~/.local/bin/claude."`
+	StateDir string `placeholder:"DIR" help:"OCP's own directory: running sessions, kept transcripts. Default: ~/.local/state/ocp."`
+
+	Concurrency int    `default:"2" help:"How many turns run at once. A session takes about 250 MB while it runs."`
+	Queue       int    `default:"16" help:"How many more requests wait for their turn. One more is answered with 429."`
+	Effort      string `default:"low" help:"Reasoning effort of requests that name none. Empty for the CLI's own default."`
+
+	TurnTimeout  time.Duration `default:"10m" help:"How long a turn may take, from its slot to its end."`
+	StartTimeout time.Duration `default:"1m" help:"How long a session may take to start."`
+	KeepAlive    time.Duration `default:"15s" help:"A streamed answer that is silent this long gets an SSE comment."`
+
+	HookTransport   string   `default:"http" enum:"http,command" help:"How the CLI's hooks reach ocp: http, or command where a policy forbids http hooks."`
+	PassEnv         []string `placeholder:"NAME" help:"Further variables of ocp's environment that sessions get."`
+	KeepTranscripts bool     `help:"Keep every session's transcript in the state directory. They hold the conversations."`
+	LogLevel        string   `default:"info" enum:"debug,info,warn,error" help:"The least severe log lines shown: debug, info, warn or error. None holds text of a conversation."`
+}
+
+// maxConcurrency is far beyond what one machine runs: a session takes 120–155 MB of
+// its own.
+const maxConcurrency = 256
+
+// Validate says what is wrong, naming the flag, all faults at once.
+func (s *Serve) Validate() error {
+	return errors.Join(
+		validListen(s.Listen),
+		between("--concurrency", s.Concurrency, 1, maxConcurrency),
+		between("--queue", s.Queue, 0, 1<<16),
+		positive("--turn-timeout", s.TurnTimeout),
+		positive("--start-timeout", s.StartTimeout),
+		positive("--keep-alive", s.KeepAlive),
+		validEffort(s.Effort),
+		validNames(s.PassEnv),
+	)
+}
+
+// validListen allows loopback alone: there are no keys yet that could guard a port
+// that others can reach.
+func validListen(listen string) error {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %q is not HOST:PORT", listen)
+	}
+	if host == "localhost" {
+		return nil
+	}
+	if addr, err := netip.ParseAddr(host); err != nil || !addr.IsLoopback() {
+		return fmt.Errorf("--listen: %q is not a loopback address, and without keys ocp serves on loopback only: use 127.0.0.1, [::1] or localhost", host)
+	}
+	return nil
+}
+
+func between(flag string, n, low, high int) error {
+	if n < low || n > high {
+		return fmt.Errorf("%s: %d is not between %d and %d", flag, n, low, high)
+	}
+	return nil
+}
+
+func positive(flag string, d time.Duration) error {
+	if d <= 0 {
+		return fmt.Errorf("%s: %v is not more than zero", flag, d)
+	}
+	return nil
+}
+
+// validEffort keeps out what could not be a value of the CLI's --effort.
+func validEffort(effort string) error {
+	for _, r := range effort {
+		if r < 'a' || r > 'z' {
+			return fmt.Errorf("--effort: %q is not a level such as low, medium or high", effort)
+		}
+	}
+	return nil
+}
+
+func validNames(names []string) error {
+	for _, name := range names {
+		if name == "" || strings.ContainsAny(name, "= \t\n\x00") {
+			return fmt.Errorf("--pass-env: %q is not the name of a variable", name)
+		}
+	}
+	return nil
+}

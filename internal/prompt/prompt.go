@@ -1,0 +1,104 @@
+// Package prompt is what a client asks, in the form the session is given it: a
+// conversation of messages with roles, a system text, and what is fixed when a
+// session is launched. It is pure: it knows no dialect and starts nothing.
+package prompt
+
+import (
+	"errors"
+	"strings"
+)
+
+// Role is who speaks in a message.
+type Role string
+
+// The roles of a conversation. System text is not a message: see Conversation.
+const (
+	User      Role = "user"
+	Assistant Role = "assistant"
+)
+
+// Block is one piece of a message's content; it marshals to the Messages API's
+// own form.
+type Block struct {
+	Type string `json:"type"` // always "text" for now
+	Text string `json:"text"`
+}
+
+// Text makes a text block.
+func Text(s string) Block { return Block{Type: "text", Text: s} }
+
+// Message is one entry of a conversation.
+type Message struct {
+	Role    Role
+	Content []Block
+}
+
+// Conversation is everything the model is to see of a client's request.
+type Conversation struct {
+	// System is the client's system text, byte for byte; empty for none.
+	System   string
+	Messages []Message
+}
+
+// Request is a conversation and what is fixed when its session is launched.
+type Request struct {
+	Model  string // as the client gave it; the CLI knows aliases such as "sonnet"
+	Effort string // low, medium, high, …; empty for the operator's default
+	Conversation
+}
+
+// Errors of Validate. Their texts are meant for the client.
+var (
+	ErrNoMessages    = errors.New("the conversation is empty: send at least one user message")
+	ErrLastAssistant = errors.New("the conversation ends with an assistant message: the last message must be a user message, prefilling an answer is not possible")
+	ErrLastEmpty     = errors.New("the last message is empty: it must have some text")
+)
+
+// Builder collects a client's messages in order and joins what the Messages API
+// would not keep apart.
+type Builder struct {
+	system   []string
+	messages []Message
+	last     Role
+	blank    bool // the last message added had no text
+}
+
+// AddSystem appends a system text. Several are joined by one blank line.
+func (b *Builder) AddSystem(text string) {
+	if text != "" {
+		b.system = append(b.system, text)
+	}
+}
+
+// Add appends a message of the given text blocks. Consecutive messages of one role
+// become one message of several blocks, each exact: the CLI would join them itself,
+// with a newline added (facts, section 17). Empty blocks are left out, since the
+// Messages API refuses them.
+func (b *Builder) Add(role Role, texts ...string) {
+	b.last, b.blank = role, true
+	for _, text := range texts {
+		if text == "" {
+			continue
+		}
+		b.blank = false
+		if n := len(b.messages); n > 0 && b.messages[n-1].Role == role {
+			b.messages[n-1].Content = append(b.messages[n-1].Content, Text(text))
+			continue
+		}
+		b.messages = append(b.messages, Message{Role: role, Content: []Block{Text(text)}})
+	}
+}
+
+// Conversation returns what was added, or ErrNoMessages, ErrLastAssistant or
+// ErrLastEmpty.
+func (b *Builder) Conversation() (Conversation, error) {
+	switch {
+	case b.last == "":
+		return Conversation{}, ErrNoMessages
+	case b.last == Assistant:
+		return Conversation{}, ErrLastAssistant
+	case b.blank:
+		return Conversation{}, ErrLastEmpty
+	}
+	return Conversation{System: strings.Join(b.system, "\n\n"), Messages: b.messages}, nil
+}

@@ -1,0 +1,62 @@
+package turn
+
+// Event is something a turn tells its client. After Finished, or after an error of
+// type *Error, there are no more. The events are Started, Delta and Finished.
+type Event interface{ event() }
+
+// Started says that the session is up and the turn is running.
+type Started struct{}
+
+// Delta is text of the answer, to be appended to what came before.
+type Delta struct{ Text string }
+
+// Finished ends a turn whose answer is whole and was checked against the transcript.
+type Finished struct {
+	Model        string     // the model that answered, as the upstream names it
+	StopReason   StopReason // why the model stopped
+	StopSequence string     // the sequence that stopped it, if StopReason is StopSequence
+	Usage        Usage
+	Session      SessionInfo
+	Stats        Stats
+}
+
+func (Started) event()  {}
+func (Delta) event()    {}
+func (Finished) event() {}
+
+// StopReason is the Messages API's stop_reason.
+type StopReason string
+
+// The stop reasons a finished turn can have. Others are passed on as they are.
+const (
+	EndTurn       StopReason = "end_turn"
+	MaxTokens     StopReason = "max_tokens"
+	StopSequence  StopReason = "stop_sequence"
+	Refusal       StopReason = "refusal"
+	ContextWindow StopReason = "model_context_window_exceeded"
+)
+
+// Usage is what the upstream counted, summed over the messages of the turn, in tokens.
+type Usage struct {
+	Input         int // without cached tokens
+	CacheRead     int
+	CacheCreation int
+	Output        int
+}
+
+// SessionInfo is what the CLI says of itself in the transcript.
+type SessionInfo struct {
+	Entrypoint string // "cli" for an interactive session
+	CLIVersion string
+}
+
+// Stats are figures for logs and metrics.
+type Stats struct {
+	Deltas      int // hook fires taken into account
+	Reordered   int // fires that came before an earlier one
+	Duplicates  int // fires seen twice and dropped
+	ToppedUp    int // bytes filled in from the transcript
+	TextBytes   int // length of the answer
+	InputChecks int // messages compared between client and the request the CLI records
+	InputDiffs  int // of these, how many differed
+}
