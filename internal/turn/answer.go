@@ -12,13 +12,13 @@ type answer struct {
 	text     strings.Builder
 	lastText string // the last text block
 
-	id     string // of the last assistant message
-	joint  string // what stands between that message's first text and the text before
-	broken bool   // the last message with text was cut at the token limit
-	stop   StopReason
-	seq    string
-	model  string
-	usage  map[string]transcript.Usage // by message id
+	id    string     // of the last assistant message
+	joint string     // what stands between that message's first text and the text before
+	said  StopReason // stop of the last message that had text
+	stop  StopReason
+	seq   string
+	model string
+	usage map[string]transcript.Usage // by message id
 
 	banner  *transcript.Record // the CLI's own error entry, if any
 	ended   bool               // the CLI's end-of-turn record was seen
@@ -65,7 +65,7 @@ func (a *answer) addMessage(m *transcript.Message) {
 		a.text.WriteString(a.joint)
 		a.text.WriteString(b.Text)
 		a.joint, a.lastText = "", b.Text
-		a.broken = m.StopReason == string(MaxTokens) || m.StopReason == string(ContextWindow)
+		a.said = StopReason(m.StopReason)
 	}
 	a.model, a.stop, a.seq = m.Model, StopReason(m.StopReason), m.StopSequence
 	if a.usage == nil {
@@ -78,15 +78,16 @@ func (a *answer) addMessage(m *transcript.Message) {
 // continuation at the token limit goes on where the text broke off, anything else is
 // a new paragraph.
 func (a *answer) separator() string {
-	if a.text.Len() == 0 || a.broken {
+	if a.text.Len() == 0 || a.said == MaxTokens || a.said == ContextWindow {
 		return ""
 	}
 	return "\n\n"
 }
 
-// ends reports whether the last message is one that ends a turn by itself.
+// ends reports whether the last message with text is one that ends a turn by itself.
+// After one without visible text the CLI asks once more.
 func (a *answer) ends() bool {
-	switch a.stop {
+	switch a.said {
 	case EndTurn, StopSequence, "pause_turn":
 		return trimJS(a.text.String()) != ""
 	}

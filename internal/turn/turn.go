@@ -132,8 +132,10 @@ func (t *Turn) Quiet() ([]Event, error) {
 	if t.tries < quietTries {
 		return nil, nil
 	}
-	return nil, t.end(&Error{Kind: Unverified, Message: "the session's transcript did not show the answer in time",
-		Err: fmt.Errorf("%d bytes sent, %d in the transcript", len(t.sent), t.answer.text.Len())})
+	return nil, t.end(&Error{
+		Kind: Unverified, Message: "the session's transcript did not show the answer in time",
+		Err: fmt.Errorf("%d bytes sent, %d in the transcript", len(t.sent), t.answer.text.Len()),
+	})
 }
 
 // Exited tells the turn that its session has ended and that all it wrote has been
@@ -213,8 +215,10 @@ func (t *Turn) check() *Error {
 }
 
 func (t *Turn) diverged(at int) *Error {
-	return &Error{Kind: Diverged, Message: "the streamed text is not what the session's transcript says; the answer was broken off",
-		Err: fmt.Errorf("%d bytes sent, %d in the transcript, first difference at %d", len(t.sent), t.answer.text.Len(), at)}
+	return &Error{
+		Kind: Diverged, Message: "the streamed text is not what the session's transcript says; the answer was broken off",
+		Err: fmt.Errorf("%d bytes sent, %d in the transcript, first difference at %d", len(t.sent), t.answer.text.Len(), at),
+	}
 }
 
 // settle ends the turn if all that makes an end is there.
@@ -240,7 +244,8 @@ func (t *Turn) complete() bool {
 	if t.answer.ended {
 		return true
 	}
-	return t.stop != nil && t.stop.Name == hook.Stop && t.allDisplayed() && t.answer.agreesWithStop(t.stop.LastAssistantMessage)
+	return t.stop != nil && t.stop.Name == hook.Stop && t.answer.ends() && t.allDisplayed() &&
+		t.answer.agreesWithStop(t.stop.LastAssistantMessage)
 }
 
 // allDisplayed reports whether every message seen was displayed to its end and

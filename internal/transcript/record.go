@@ -1,0 +1,74 @@
+// Package transcript reads and writes the CLI's JSONL transcript: it writes a
+// conversation in the form the CLI resumes, and follows what the CLI appends as typed
+// records. It knows the file's form and nothing about turns.
+package transcript
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Record is one line of a transcript. Fields that a record does not have are empty.
+// Field names are the CLI's (measured on 2.1.207 and 2.1.332).
+type Record struct {
+	Type       string `json:"type"`    // user, assistant, system, attachment, api-request-blob, …
+	Subtype    string `json:"subtype"` // of system records: turn_duration, stop_hook_summary, …
+	Entrypoint string `json:"entrypoint"`
+	Version    string `json:"version"`
+
+	Message     *Message `json:"message"`
+	IsMeta      bool     `json:"isMeta"`      // a user entry that the CLI made up
+	IsSidechain bool     `json:"isSidechain"` // of a sub-agent
+
+	// The CLI's own error entries.
+	IsAPIErrorMessage bool   `json:"isApiErrorMessage"`
+	Error             string `json:"error"`
+	ErrorDetails      string `json:"errorDetails"`
+	APIErrorStatus    int    `json:"apiErrorStatus"` // the upstream's HTTP status, 0 if there was none
+}
+
+// Message is the message inside a user, assistant or api-request-blob record.
+type Message struct {
+	ID           string  `json:"id"` // the API's; a UUID in the CLI's own error entries
+	Role         string  `json:"role"`
+	Model        string  `json:"model"` // Synthetic in the CLI's own entries
+	StopReason   string  `json:"stop_reason"`
+	StopSequence string  `json:"stop_sequence"`
+	Content      Content `json:"content"`
+	Usage        Usage   `json:"usage"`
+}
+
+// Synthetic is the model name of assistant entries that no model made.
+const Synthetic = "<synthetic>"
+
+// Text returns the message's text: its text blocks joined without a separator.
+func (m *Message) Text() string {
+	if m == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, block := range m.Content {
+		if block.Type == "text" {
+			b.WriteString(block.Text)
+		}
+	}
+	return b.String()
+}
+
+// Content is a message's blocks; a plain string is read as one text block.
+type Content []Block
+
+// Block is one content block. Raw is the whole block as it stands in the file.
+type Block struct {
+	Type string          `json:"type"`
+	Text string          `json:"text"`
+	Raw  json.RawMessage `json:"-"`
+}
+
+// Usage is the upstream's count of tokens for one API message.
+type Usage struct {
+	InputTokens              int `json:"input_tokens"`
+	CacheCreationInputTokens int `json:"cache_creation_input_tokens"`
+	CacheReadInputTokens     int `json:"cache_read_input_tokens"`
+	OutputTokens             int `json:"output_tokens"`
+}
