@@ -1,0 +1,47 @@
+package openai
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// DefaultModels are the names offered if the operator names none: the CLI's aliases
+// and the models behind them.
+func DefaultModels() []string {
+	return []string{"opus", "sonnet", "haiku", "claude-opus-4-6", "claude-sonnet-4-6", "claude-haiku-4-5"}
+}
+
+// AppendModels appends the list of models. Created is the same for all, since the CLI
+// tells no dates of its models.
+func AppendModels(dst []byte, ids []string, created time.Time) []byte {
+	dst = append(dst, `{"object":"list","data":[`...)
+	for i, id := range ids {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendModel(dst, id, created)
+	}
+	return append(dst, `]}`...)
+}
+
+// AppendModel appends one model.
+func AppendModel(dst []byte, id string, created time.Time) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = appendString(dst, id)
+	dst = append(dst, `,"object":"model","created":`...)
+	dst = strconv.AppendInt(dst, created.Unix(), 10)
+	return append(dst, `,"owned_by":"anthropic"}`...)
+}
+
+// NoSuchModel is the error for a model that is not in the list.
+func NoSuchModel(id string) *Error {
+	return &Error{
+		Status:  http.StatusNotFound,
+		Type:    TypeInvalidRequest,
+		Param:   "model",
+		Code:    "model_not_found",
+		Message: fmt.Sprintf("the model %s does not exist: GET /v1/models lists those there are", quote(id)),
+	}
+}
