@@ -1,0 +1,205 @@
+package terminal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+// Exit is how a program ended.
+type Exit struct {
+	// Code is the exit code, or -1 if a signal ended the program, if it has not
+	// ended, or if its status could not be had.
+	Code int
+
+	// Signal is the signal that ended the program, or 0.
+	Signal syscall.Signal
+}
+
+// String returns, for example, "exit code 1" or "signal: killed".
+func (e Exit) String() string {
+	if e.Signal != 0 {
+		return "signal: " + e.Signal.String()
+	}
+	return fmt.Sprintf("exit code %d", e.Code)
+}
+
+// process is the program: the leader of its own session and process group, so that
+// its pid names the group too.
+type process struct {
+	cmd *exec.Cmd // owned by the goroutine that calls wait
+	pid int
+
+	mu    sync.Mutex
+	ended bool // guarded by mu: pid may name a stranger from now on
+}
+
+// startProcess runs the program with a new pseudo-terminal of the given size as its
+// controlling terminal, and returns the terminal's master side.
+func startProcess(o Options) (*process, *os.File, error) {
+	master, slave, err := openPTY(o.Rows, o.Cols)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer slave.Close()
+	env := o.Env
+	if env == nil {
+		env = []string{} // nil would mean the caller's own environment
+	}
+	cmd := &exec.Cmd{
+		Path:   o.Path,
+		Args:   append([]string{o.Path}, o.Args...),
+		Env:    env,
+		Dir:    o.Dir,
+		Stdin:  slave,
+		Stdout: slave,
+		Stderr: slave,
+		// Ctty is a descriptor of the child: its standard input.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0},
+	}
+	if err := cmd.Start(); err != nil {
+		master.Close()
+		return nil, nil, err
+	}
+	return &process{cmd: cmd, pid: cmd.Process.Pid}, master, nil
+}
+
+// openPTY returns a new pseudo-terminal whose master honours deadlines and can be
+// closed while it is being read.
+func openPTY(rows, cols int) (master, slave *os.File, err error) {
+	master, slave, err = pty.Open()
+	if err != nil {
+		return nil, nil, fmt.Errorf("open a pseudo-terminal: %w", err)
+	}
+	if err = setSize(master, rows, cols); err == nil {
+		master, err = pollable(master)
+	}
+	if err != nil {
+		master.Close()
+		slave.Close()
+		return nil, nil, err
+	}
+	return master, slave, nil
+}
+
+// pollable returns f in non-blocking mode and known to the runtime's poller, in
+// place of f, which it closes: pty.Open (1.1.24) leaves the master in blocking mode,
+// where a read can be neither timed out nor interrupted by Close. On darwin f is
+// returned as it is, since kqueue does not serve pseudo-terminals reliably.
+func pollable(f *os.File) (*os.File, error) {
+	if runtime.GOOS == "darwin" {
+		return f, nil
+	}
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return f, fmt.Errorf("duplicate the pseudo-terminal: %w", err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return f, fmt.Errorf("set the pseudo-terminal non-blocking: %w", err)
+	}
+	f.Close()
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}
+
+// setSize sets the size that the programs on the pseudo-terminal see.
+func setSize(master *os.File, rows, cols int) error {
+	conn, err := master.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("set window size: %w", err)
+	}
+	size := &unix.Winsize{Row: uint16(rows), Col: uint16(cols)}
+	var ioctlErr error
+	err = conn.Control(func(fd uintptr) {
+		ioctlErr = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, size)
+	})
+	if err = errors.Join(err, ioctlErr); err != nil {
+		return fmt.Errorf("set window size: %w", err)
+	}
+	return nil
+}
+
+// wait waits for the program's death, kills what is left of its group, and reaps
+// it. It must be called exactly once.
+//
+// The order guards against reused ids. An id is free for reuse only when the dead
+// leader has been reaped and its group is empty, so the group is killed, and ended
+// is set, while the leader is dead but not reaped.
+func (p *process) wait() Exit {
+	awaitDeath(p.pid)
+	p.mu.Lock()
+	_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+	p.ended = true
+	p.mu.Unlock()
+
+	_ = p.cmd.Wait() // its error only repeats what ProcessState says
+	if p.cmd.ProcessState == nil {
+		return Exit{Code: -1}
+	}
+	exit := Exit{Code: p.cmd.ProcessState.ExitCode()}
+	if ws, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		exit.Signal = ws.Signal()
+	}
+	return exit
+}
+
+// terminate sends SIGTERM to the group. It returns false if the program has ended.
+func (p *process) terminate() bool { return p.signal(syscall.SIGTERM) }
+
+// kill sends SIGKILL to the group, unless the program has ended.
+func (p *process) kill() { p.signal(syscall.SIGKILL) }
+
+func (p *process) signal(sig syscall.Signal) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return false
+	}
+	// It can fail only if every member has changed its user; then nothing helps.
+	_ = syscall.Kill(-p.pid, sig)
+	return true
+}
+
+// isEnded reports whether the program is known to be dead.
+func (p *process) isEnded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended
+}
+
+// awaitDeath waits until the child pid is dead, and leaves it unreaped. It returns
+// early only if pid is no child of this process.
+func awaitDeath(pid int) {
+	const (
+		byPid        = 1  // P_PID, on linux and darwin
+		codeIndex    = 2  // of si_code in a siginfo_t seen as 32-bit words
+		codeExited   = 1  // CLD_EXITED
+		codeDumped   = 3  // CLD_DUMPED; CLD_KILLED is 2
+		siginfoWords = 32 // 128 bytes on linux, fewer on darwin
+	)
+	for {
+		var info [siginfoWords]int32
+		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, byPid, uintptr(pid),
+			uintptr(unsafe.Pointer(&info)), syscall.WEXITED|syscall.WNOWAIT, 0, 0)
+		if errno == syscall.EINTR {
+			continue
+		}
+		if errno != 0 {
+			return
+		}
+		if code := info[codeIndex]; code >= codeExited && code <= codeDumped {
+			return
+		}
+		// darwin also reports children that are only stopped (golang.org/issue/19314).
+		time.Sleep(50 * time.Millisecond)
+	}
+}
