@@ -1,0 +1,154 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"ocp/internal/admission"
+	"ocp/internal/openai"
+	"ocp/internal/turn"
+)
+
+// turnRecord is what the log says of a turn. It never holds text. It is written by
+// the goroutine of the handler.
+type turnRecord struct {
+	dialect   string
+	model     string // as requested
+	streaming bool
+	admitted  time.Time // when it had a slot
+	started   time.Time // when its session was up
+	first     time.Time // when its first text came
+	deltas    int
+	bytes     int // of text
+	finished  turn.Finished
+}
+
+func (t *turnRecord) observe(event turn.Event) {
+	switch event := event.(type) {
+	case turn.Started:
+		t.started = time.Now()
+	case turn.Delta:
+		if t.deltas == 0 {
+			t.first = time.Now()
+		}
+		t.deltas++
+		t.bytes += len(event.Text)
+	case turn.Finished:
+		t.finished = event
+	}
+}
+
+// log writes the one line of a request, and with it the error that ended it. Turns
+// are worth a line each; of the rest only what failed is.
+func (s *Server) log(x *exchange, err error) {
+	level, message := slog.LevelDebug, "request"
+	attrs := []slog.Attr{slog.String("id", x.id)}
+	if x.turn != nil {
+		level, message = slog.LevelInfo, "turn"
+		attrs = append(attrs, x.turn.attrs(x.begun)...)
+	} else {
+		attrs = append(attrs, slog.String("method", x.r.Method), slog.String("path", clip(x.r.URL.Path)))
+	}
+	attrs = append(attrs,
+		slog.Int("status", x.status),
+		slog.String("outcome", outcome(err)),
+		millis("total_ms", x.begun, time.Now()))
+	if err != nil {
+		level = max(level, severity(err))
+		attrs = append(attrs, slog.String("err", errorText(err)))
+	}
+	if p, ok := errors.AsType[*panicked](err); ok {
+		attrs = append(attrs, slog.String("stack", string(p.stack)))
+	}
+	s.options.Logger.LogAttrs(context.Background(), level, message, attrs...)
+}
+
+func (t *turnRecord) attrs(begun time.Time) []slog.Attr {
+	attrs := []slog.Attr{
+		slog.String("dialect", t.dialect),
+		slog.String("model", t.model),
+		slog.Bool("stream", t.streaming),
+		slog.Int("deltas", t.deltas),
+		slog.Int("bytes", t.bytes),
+	}
+	for _, at := range []struct {
+		name string
+		time time.Time
+	}{{"queued_ms", t.admitted}, {"started_ms", t.started}, {"first_ms", t.first}} {
+		if !at.time.IsZero() {
+			attrs = append(attrs, millis(at.name, begun, at.time))
+		}
+	}
+	if fin := t.finished; fin.StopReason != "" {
+		attrs = append(attrs,
+			slog.String("served", fin.Model),
+			slog.String("stop", string(fin.StopReason)),
+			slog.Int("reordered", fin.Stats.Reordered),
+			slog.Int("duplicates", fin.Stats.Duplicates),
+			slog.Int("topped_up", fin.Stats.ToppedUp),
+			slog.Int("input_checks", fin.Stats.InputChecks),
+			slog.Int("input_diffs", fin.Stats.InputDiffs))
+	}
+	return attrs
+}
+
+// millis is how long after the start of the request something was.
+func millis(name string, begun, at time.Time) slog.Attr {
+	return slog.Int64(name, at.Sub(begun).Milliseconds())
+}
+
+// outcome is one word for how a request ended.
+func outcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if failed, ok := errors.AsType[*turn.Error](err); ok {
+		return string(failed.Kind)
+	}
+	if _, ok := errors.AsType[*admission.Refused](err); ok {
+		return "refused"
+	}
+	if _, ok := errors.AsType[*openai.Error](err); ok {
+		return "bad_request"
+	}
+	return "internal"
+}
+
+// severity is how much an operator should care: not about what clients do.
+func severity(err error) slog.Level {
+	switch outcome(err) {
+	case string(turn.Canceled), string(turn.Shutdown), string(turn.InvalidRequest), string(turn.ContextLength),
+		string(turn.ModelNotFound), string(turn.TooLarge), "bad_request":
+		return slog.LevelInfo
+	case string(turn.Diverged), "internal":
+		return slog.LevelError
+	}
+	return slog.LevelWarn
+}
+
+// errorText is an error for the log. The message of a bad request may quote the
+// client's text, so only its place is shown.
+func errorText(err error) string {
+	bad, ok := errors.AsType[*openai.Error](err)
+	if !ok {
+		return err.Error()
+	}
+	text := strconv.Itoa(bad.Status) + " " + cmp.Or(bad.Code, bad.Type)
+	if bad.Param != "" {
+		text += " (" + bad.Param + ")"
+	}
+	return text
+}
+
+// clip keeps a client's value from filling the log.
+func clip(s string) string {
+	const most = 200
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}

@@ -1,0 +1,45 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"ocp/internal/openai"
+)
+
+// models answers GET /v1/models.
+func (s *Server) models(x *exchange) error {
+	return s.writeJSON(x, http.StatusOK, openai.AppendModels(nil, s.options.Models, s.started))
+}
+
+// model answers GET /v1/models/{id}.
+func (s *Server) model(x *exchange) error {
+	id := x.r.PathValue("id")
+	if !slices.Contains(s.options.Models, id) {
+		return openai.NoSuchModel(id)
+	}
+	return s.writeJSON(x, http.StatusOK, openai.AppendModel(nil, id, s.started))
+}
+
+// healthz answers as long as the process serves at all; it says nothing of sessions.
+func (s *Server) healthz(x *exchange) error {
+	body, err := json.Marshal(struct {
+		Status  string `json:"status"`
+		Version string `json:"version"`
+	}{"ok", s.options.Version})
+	if err != nil {
+		return fmt.Errorf("healthz: %w", err)
+	}
+	return s.writeJSON(x, http.StatusOK, body)
+}
+
+func (s *Server) notFound(x *exchange) error {
+	return &openai.Error{
+		Status:  http.StatusNotFound,
+		Type:    openai.TypeInvalidRequest,
+		Code:    "unknown_url",
+		Message: "nothing is served at this path: use POST /v1/chat/completions or GET /v1/models",
+	}
+}

@@ -1,0 +1,156 @@
+// Package server is OCP's HTTP side: routes, handlers, and what goes over the wire
+// around an answer, keep-alives, deadlines and error statuses included. It knows
+// nothing of the CLI: a Backend runs the turns.
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"ocp/internal/admission"
+	"ocp/internal/openai"
+	"ocp/internal/prompt"
+	"ocp/internal/turn"
+)
+
+// Backend starts sessions.
+type Backend interface {
+	// Start starts a session on a request and its turn. ctx bounds the turn, the
+	// waiting in Next included: once it ends the session need not be kept, and
+	// context.Cause(ctx) says why. A failure is best a *turn.Error; any other error
+	// counts as turn.SessionFailed. If Start fails it leaves nothing behind.
+	Start(ctx context.Context, req prompt.Request) (Session, error)
+}
+
+// Session is one running turn. It is used by one goroutine at a time.
+type Session interface {
+	// Next waits for the turn's next event. After turn.Finished or an error it is
+	// not called again.
+	Next(ctx context.Context) (turn.Event, error)
+	// Close ends the session and waits until nothing of it is left, its process
+	// included. It may be called at any time, and more than once.
+	Close() error
+}
+
+// Options say what a Server serves and within which bounds. Zero values mean the
+// defaults named.
+type Options struct {
+	Backend   Backend         // required
+	Admission *admission.Gate // required
+	Models    []string        // the names in /v1/models; default openai.DefaultModels
+	Version   string          // shown by /healthz
+	Logger    *slog.Logger    // default: none
+
+	// TurnTimeout bounds a turn from the moment it has a slot; the wait for the slot
+	// has the same bound of its own. Default 10m.
+	TurnTimeout time.Duration
+	// KeepAlive is the longest silence of a stream; a comment line ends it. Default 15s.
+	KeepAlive time.Duration
+	// MaxBody bounds a request's body, in bytes. Default 32 MiB.
+	MaxBody int64
+	// ReadTimeout bounds how long a request's body may take to come in. Default 30s.
+	ReadTimeout time.Duration
+	// WriteTimeout bounds each single write, so that a client which does not read
+	// cannot hold a slot. Default 30s.
+	WriteTimeout time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Models == nil {
+		o.Models = openai.DefaultModels()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	for _, d := range []struct {
+		value    *time.Duration
+		fallback time.Duration
+	}{
+		{&o.TurnTimeout, 10 * time.Minute},
+		{&o.KeepAlive, 15 * time.Second},
+		{&o.ReadTimeout, 30 * time.Second},
+		{&o.WriteTimeout, 30 * time.Second},
+	} {
+		if *d.value <= 0 {
+			*d.value = d.fallback
+		}
+	}
+	if o.MaxBody <= 0 {
+		o.MaxBody = 32 << 20
+	}
+	return o
+}
+
+// Server serves the API. It starts nothing until a request comes; Shutdown waits for
+// all it has started.
+type Server struct {
+	options Options
+	started time.Time
+
+	// stopping is cancelled by Shutdown, and with it every turn.
+	stopping context.Context
+	stop     context.CancelCauseFunc
+
+	mu      sync.Mutex
+	stopped bool           // no new turns; guarded by mu
+	turns   sync.WaitGroup // turns and sessions being closed; Add under mu while not stopped, or by one of them
+}
+
+// New makes a Server.
+func New(o Options) *Server {
+	s := &Server{options: o.withDefaults(), started: time.Now()}
+	s.stopping, s.stop = context.WithCancelCause(context.Background())
+	return s
+}
+
+// Handler returns the routes.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/v1/chat/completions", s.route(s.chat, http.MethodPost))
+	mux.Handle("/v1/models", s.route(s.models, http.MethodGet, http.MethodHead))
+	mux.Handle("/v1/models/{id...}", s.route(s.model, http.MethodGet, http.MethodHead))
+	mux.Handle("/healthz", s.route(s.healthz, http.MethodGet, http.MethodHead))
+	mux.Handle("/", s.route(s.notFound))
+	return mux
+}
+
+// Shutdown admits no more turns and ends those that wait or run: each client gets an
+// error of kind turn.Shutdown. It waits until all are answered and their sessions
+// closed, or returns the cause of ctx's end. The rest of the routes keep answering.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.stopped = true
+	s.mu.Unlock()
+	s.stop(shuttingDown())
+
+	done := make(chan struct{})
+	go func() { // ends with the last turn
+		s.turns.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// enter counts a turn in until leave is called; an error of kind turn.Shutdown if it
+// is too late.
+func (s *Server) enter() (leave func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return nil, shuttingDown()
+	}
+	s.turns.Add(1)
+	return s.turns.Done, nil
+}
+
+func shuttingDown() *turn.Error {
+	return &turn.Error{Kind: turn.Shutdown, Message: "the server is shutting down"}
+}
