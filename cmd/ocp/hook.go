@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"ocp/internal/claude"
+	"ocp/internal/hook"
+)
+
+// hookTimeout bounds the forwarding of one hook call; the CLI gives up after ten
+// seconds by itself.
+const hookTimeout = 10 * time.Second
+
+// hookCommand is run by the CLI inside a session: it forwards the hook call on its
+// stdin. It prints nothing on stdout, which the CLI would take for an answer.
+type hookCommand struct{}
+
+func (hookCommand) Run(ctx context.Context, p program) error {
+	socket, secret := claude.Variable(p.env, claude.SocketVar), claude.Variable(p.env, claude.SecretVar)
+	if socket == "" || secret == "" {
+		return errors.New("this command is run by a session of ocp and not by hand")
+	}
+	ctx, cancel := context.WithTimeout(ctx, hookTimeout)
+	defer cancel()
+	return hook.Forward(ctx, socket, secret, p.stdin)
+}

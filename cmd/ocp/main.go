@@ -1,0 +1,78 @@
+// Command ocp is a local proxy that lets any program that speaks the OpenAI HTTP API
+// talk to Claude through an interactive Claude Code session.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// commands is the command line. Each command's file says what it does.
+type commands struct {
+	Serve   serveCommand   `cmd:"" help:"Serve the API until interrupted."`
+	Demo    demoCommand    `cmd:"" help:"Show one streamed answer of the real CLI and a scripted model. Needs no account."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+	Hook    hookCommand    `cmd:"" hidden:"" help:"Forward a hook call of a session to ocp."`
+}
+
+// program is what a command may use of its surroundings.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	env            []string
+}
+
+func main() {
+	os.Exit(run(program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ()}, os.Args[1:]))
+}
+
+// run runs one command and returns the exit code: 0, 1 for a command that failed, 2
+// for a command line that cannot be.
+func run(p program, args []string) int {
+	ctx, stop := signalContext()
+	defer stop()
+	code, exited := 0, false
+	parser, err := kong.New(&commands{},
+		kong.Name("ocp"),
+		kong.Description("Claude over the OpenAI HTTP API, through an interactive Claude Code session."),
+		kong.DefaultEnvars("OCP"),
+		kong.Writers(p.stdout, p.stderr),
+		kong.Exit(func(c int) { code, exited = c, true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(p),
+	)
+	if err != nil {
+		fmt.Fprintln(p.stderr, "ocp:", err)
+		return 1
+	}
+	command, err := parser.Parse(args)
+	if exited { // --help
+		return code
+	}
+	if err != nil {
+		fmt.Fprintln(p.stderr, "ocp:", err)
+		fmt.Fprintln(p.stderr, "Run 'ocp --help' for the commands and 'ocp COMMAND --help' for its flags.")
+		return 2
+	}
+	if err := command.Run(); err != nil {
+		fmt.Fprintln(p.stderr, "ocp:", err)
+		return 1
+	}
+	return 0
+}
+
+// signalContext is cancelled by SIGINT and SIGTERM; a second one ends the process at
+// once. SIGHUP is ignored: losing the terminal does not stop a service.
+func signalContext() (context.Context, func()) {
+	signal.Ignore(syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}

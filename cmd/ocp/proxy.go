@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"ocp/internal/admission"
+	"ocp/internal/claude"
+	"ocp/internal/config"
+	"ocp/internal/prompt"
+	"ocp/internal/server"
+)
+
+const (
+	// headerTimeout and idleTimeout keep idle connections from adding up. A turn's own
+	// bounds are the server package's.
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	// shutdownTimeout bounds the end of everything, from the signal on.
+	shutdownTimeout = 15 * time.Second
+)
+
+// proxy is all that serves: the HTTP listener, the API and the sessions behind it.
+type proxy struct {
+	launcher *claude.Launcher
+	api      *server.Server
+	http     *http.Server
+	listener net.Listener
+	served   chan error // the end of http.Serve
+}
+
+// backend makes a claude.Launcher what the server package asks for.
+type backend struct{ *claude.Launcher }
+
+func (b backend) Start(ctx context.Context, req prompt.Request) (server.Session, error) {
+	session, err := b.Launcher.Start(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
+// startProxy opens everything in the order in which it must close. On an error
+// nothing is left open.
+func startProxy(c config.Serve, env []string, logger *slog.Logger) (*proxy, error) {
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	launcher, err := newLauncher(c, env, logger)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	p := &proxy{launcher: launcher, listener: listener, served: make(chan error, 1)}
+	p.api = server.New(server.Options{
+		Backend:     backend{launcher},
+		Admission:   admission.New(admission.Options{Slots: c.Concurrency, Queue: c.Queue}),
+		Version:     version(),
+		Logger:      logger,
+		TurnTimeout: c.TurnTimeout,
+		KeepAlive:   c.KeepAlive,
+	})
+	p.http = &http.Server{
+		Handler:           p.api.Handler(),
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+	go func() { p.served <- p.http.Serve(listener) }()
+	return p, nil
+}
+
+func newLauncher(c config.Serve, env []string, logger *slog.Logger) (*claude.Launcher, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find ocp's own binary: %w", err)
+	}
+	return claude.New(claude.Options{
+		Path:            c.Claude,
+		StateDir:        c.StateDir,
+		HookTransport:   claude.Transport(c.HookTransport),
+		HookCommand:     []string{self, "hook"},
+		Env:             env,
+		PassEnv:         c.PassEnv,
+		Effort:          c.Effort,
+		StartTimeout:    c.StartTimeout,
+		KeepTranscripts: c.KeepTranscripts,
+		Logger:          logger,
+	})
+}
+
+func (p *proxy) url() string { return "http://" + p.listener.Addr().String() }
+
+// close ends streams with an error event first, then the connections, then what is
+// left of the sessions.
+func (p *proxy) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	err := errors.Join(p.api.Shutdown(ctx), p.http.Shutdown(ctx))
+	if served := <-p.served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return errors.Join(err, p.launcher.Close())
+}

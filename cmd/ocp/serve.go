@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"ocp/internal/claude"
+	"ocp/internal/config"
+)
+
+type serveCommand struct {
+	config.Serve
+}
+
+// Run serves until ctx is cancelled. Everything it has to say goes to stderr as log
+// lines; the address served on is in the line "serving".
+func (c *serveCommand) Run(ctx context.Context, p program) error {
+	logger := newLogger(p.stderr, c.LogLevel)
+	settings, err := complete(c.Serve, p.env)
+	if err != nil {
+		return err
+	}
+	cli, err := claude.Version(ctx, settings.Claude)
+	if err != nil {
+		return err
+	}
+	proxy, err := startProxy(settings, p.env, logger)
+	if err != nil {
+		return err
+	}
+	logger.Info("serving", "url", proxy.url(), "version", version(), "claude", cli, "state_dir", settings.StateDir)
+	select {
+	case <-ctx.Done():
+		logger.Info("shutting down")
+		return proxy.close()
+	case err := <-proxy.served:
+		proxy.served <- err
+		return errors.Join(fmt.Errorf("stopped serving: %w", err), proxy.close())
+	}
+}
+
+// complete fills in what the defaults cannot say and checks the whole.
+func complete(s config.Serve, env []string) (config.Serve, error) {
+	if err := s.Validate(); err != nil {
+		return s, err
+	}
+	path, err := claude.Find(s.Claude, env)
+	if err != nil {
+		return s, err
+	}
+	s.Claude = path
+	if s.StateDir == "" {
+		s.StateDir = claude.DefaultStateDir(env)
+	}
+	if s.StateDir == "" {
+		return s, errors.New("--state-dir: give a directory, since the environment has no HOME")
+	}
+	return s, nil
+}
+
+func newLogger(w io.Writer, level string) *slog.Logger {
+	var l slog.Level
+	_ = l.UnmarshalText([]byte(level)) // the command line allows valid levels only
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l}))
+}

@@ -1,0 +1,96 @@
+package claude
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"ocp/internal/prompt"
+	"ocp/internal/transcript"
+)
+
+// feed gives a session its conversation: it waits until the CLI opens the FIFO of its
+// system text, puts the transcript in place, which the CLI looks for only after that,
+// and writes the system text (facts, section 19).
+type feed struct {
+	place        place
+	conversation prompt.Conversation
+
+	opened chan struct{} // closed when the CLI has the FIFO open, or the feed was closed
+	done   chan struct{} // closed when all is given, or err is set
+	size   int64         // of the transcript as written; set before done is closed
+	err    error         // set before done is closed
+
+	once     sync.Once
+	canceled chan struct{}
+}
+
+var errFeedClosed = errors.New("the session was closed before it took its conversation")
+
+func startFeed(p place, c prompt.Conversation) *feed {
+	f := &feed{
+		place: p, conversation: c,
+		opened: make(chan struct{}), done: make(chan struct{}), canceled: make(chan struct{}),
+	}
+	go func() {
+		defer close(f.done)
+		f.size, f.err = f.give()
+	}()
+	return f
+}
+
+func (f *feed) give() (int64, error) {
+	// Opening blocks until the CLI, or close, opens the other end.
+	fifo, err := os.OpenFile(f.place.system, os.O_WRONLY, 0)
+	close(f.opened)
+	if err != nil {
+		return 0, fmt.Errorf("open system text FIFO: %w", err)
+	}
+	defer fifo.Close()
+	select {
+	case <-f.canceled:
+		return 0, errFeedClosed
+	default:
+	}
+	size, err := f.place.writeTranscript(entries(f.conversation))
+	if err != nil {
+		return 0, err
+	}
+	if _, err := fifo.WriteString(f.conversation.System); err != nil {
+		return 0, fmt.Errorf("write system text: %w", err)
+	}
+	return size, nil
+}
+
+// waiting returns an error while the CLI has not come for its system text.
+func (f *feed) waiting() error {
+	select {
+	case <-f.opened:
+		return nil
+	default:
+		return errors.New("it did not get as far as reading its system text")
+	}
+}
+
+// close calls the feed off and waits for it. The session's process must be gone.
+func (f *feed) close() {
+	f.once.Do(func() {
+		close(f.canceled)
+		if r, err := os.OpenFile(f.place.system, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
+			<-f.opened
+			_ = r.Close()
+		}
+	})
+	<-f.done
+}
+
+// entries is the conversation in the form the transcript takes it.
+func entries(c prompt.Conversation) []transcript.Entry {
+	list := make([]transcript.Entry, len(c.Messages))
+	for i, m := range c.Messages {
+		list[i] = transcript.Entry{Role: string(m.Role), Content: m.Content}
+	}
+	return list
+}

@@ -1,0 +1,200 @@
+package claude
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"ocp/internal/prompt"
+	"ocp/internal/transcript"
+	"ocp/internal/turn"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestArguments(t *testing.T) {
+	p := place{system: "/s/system", settings: "/s/settings.json"}
+	req := prompt.Request{Model: "--help", Effort: "high", Conversation: prompt.Conversation{
+		System:   "secret system text",
+		Messages: []prompt.Message{{Role: prompt.User, Content: []prompt.Block{prompt.Text("secret prompt")}}},
+	}}
+	args := arguments(req, p, "some-id")
+	if !slices.Contains(args, "--model=--help") || !slices.Contains(args, "--effort=high") {
+		t.Errorf("model and effort are not single arguments: %q", args)
+	}
+	if joined := strings.Join(args, " "); strings.Contains(joined, "secret") {
+		t.Errorf("the conversation is on the command line: %s", joined)
+	}
+	args = arguments(prompt.Request{}, p, "some-id")
+	for _, a := range args {
+		if strings.HasPrefix(a, "--model") || strings.HasPrefix(a, "--effort") {
+			t.Errorf("%s was passed although neither was asked for", a)
+		}
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	own := []string{
+		"PATH=/bin", "ANTHROPIC_API_KEY=key", "ANTHROPIC_MODEL=other", "CLAUDECODE=1", "CLAUDE_CODE_MAX_RETRIES=9",
+		"SECRET=x", "NAMED=named", "EMPTY=", "TZ=UTC", "TZ=CET", "HTTP_PROXY=http://proxy:1", "no_proxy=example.org",
+	}
+	got := environment(own, []string{"NAMED", "EMPTY", "ABSENT"}, "HOME=/session")
+	for _, want := range []string{
+		"PATH=/bin", "ANTHROPIC_API_KEY=key", "NAMED=named", "TZ=CET", "HOME=/session", "HTTP_PROXY=http://proxy:1",
+		"NO_PROXY=example.org,127.0.0.1,localhost", "no_proxy=example.org,127.0.0.1,localhost", "CLAUDE_CODE_MAX_RETRIES=0",
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	for _, v := range got {
+		name, _, _ := strings.Cut(v, "=")
+		switch name {
+		case "ANTHROPIC_MODEL", "CLAUDECODE", "SECRET", "EMPTY", "ABSENT":
+			t.Errorf("%q reaches the session", v)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	command := []string{"/opt/it's here/ocp", "hook"}
+	for _, transport := range []Transport{HTTP, Command} {
+		data, err := settings(transport, "http://127.0.0.1:1/hook", command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			Hooks map[string][]struct{ Hooks []hookConfig }
+		}
+		if err := json.Unmarshal(data, &got); err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Hooks) != 6 {
+			t.Errorf("%s: %d events, want 6", transport, len(got.Hooks))
+		}
+		for event, groups := range got.Hooks {
+			h := groups[0].Hooks[0]
+			wantHTTP := transport == HTTP && event != "SessionStart"
+			if (h.Type == "http") != wantHTTP {
+				t.Errorf("%s: %s goes by %s", transport, event, h.Type)
+			}
+			if h.Type == "http" && (h.Headers["Ocp-Hook-Secret"] != "$OCP_HOOK_SECRET" || !slices.Equal(h.AllowedEnvVars, []string{SecretVar})) {
+				t.Errorf("%s: the secret is not taken from the environment: %+v", event, h)
+			}
+		}
+	}
+}
+
+func TestShellQuote(t *testing.T) {
+	words := []string{"a b", "it's", `$HOME "x" \`, "", "é\n"}
+	out, err := exec.Command("/bin/sh", "-c", "printf '%s|' "+shellQuote(words)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.Join(words, "|") + "|"; string(out) != want {
+		t.Errorf("the shell read %q, want %q", out, want)
+	}
+}
+
+func TestSeed(t *testing.T) {
+	var got map[string]any
+	if err := json.Unmarshal(seed([]string{"ANTHROPIC_API_KEY=0123456789012345678901234"}, "/cwd"), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"hasCompletedOnboarding": true,
+		"projects":               map[string]any{"/cwd": map[string]any{"hasTrustDialogAccepted": true}},
+		"customApiKeyResponses":  map[string]any{"approved": []any{"56789012345678901234"}, "rejected": []any{}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("seed (-want +got):\n%s", diff)
+	}
+	if s := seed([]string{"ANTHROPIC_API_KEY=short"}, "/cwd"); !strings.Contains(string(s), `"short"`) {
+		t.Errorf("a short key is not approved: %s", s)
+	}
+	if s := seed(nil, "/cwd"); strings.Contains(string(s), "customApiKey") {
+		t.Errorf("a key is approved though there is none: %s", s)
+	}
+}
+
+func TestClassify(t *testing.T) {
+	for _, test := range []struct {
+		failure turn.Failure
+		want    turn.Kind
+	}{
+		{turn.Failure{Error: "authentication_failed", Status: 401}, turn.Authentication},
+		{turn.Failure{Error: "authentication_failed", Status: 403}, turn.Permission},
+		{turn.Failure{Error: "authentication_failed"}, turn.Authentication},
+		{turn.Failure{Error: "rate_limit", Status: 429}, turn.RateLimited},
+		{turn.Failure{Error: "rate_limit"}, turn.RateLimited},
+		{turn.Failure{Error: "server_error", Status: 500}, turn.Upstream},
+		{turn.Failure{Error: "server_error", Status: 529}, turn.Overloaded},
+		{turn.Failure{Error: "server_error"}, turn.Upstream},
+		{turn.Failure{Error: "unknown", Status: 400, Message: "API Error: 400 bad"}, turn.InvalidRequest},
+		{turn.Failure{Error: "invalid_request", Status: 400}, turn.ContextLength},
+		{turn.Failure{Error: "invalid_request", Status: 413}, turn.TooLarge},
+		{turn.Failure{Error: "invalid_request"}, turn.InvalidRequest},
+		{turn.Failure{Error: "model_not_found", Status: 404}, turn.ModelNotFound},
+		{turn.Failure{Error: "model_not_found"}, turn.ModelNotFound},
+		{turn.Failure{Error: "a word of a later release"}, turn.Upstream},
+		{turn.Failure{}, turn.Upstream},
+	} {
+		if got := classify(test.failure); got.Kind != test.want || got.Message == "" {
+			t.Errorf("%+v: got %+v, want kind %s and a message", test.failure, got, test.want)
+		}
+	}
+}
+
+func TestInputCheck(t *testing.T) {
+	blob := func(role string, texts ...string) transcript.Record {
+		r := transcript.Record{Type: "api-request-blob", Message: &transcript.Message{Role: role}}
+		for _, s := range texts {
+			r.Message.Content = append(r.Message.Content, transcript.Block{Type: "text", Text: s})
+		}
+		return r
+	}
+	c := prompt.Conversation{Messages: []prompt.Message{
+		{Role: prompt.User, Content: []prompt.Block{prompt.Text("a"), prompt.Text("b")}},
+		{Role: prompt.Assistant, Content: []prompt.Block{prompt.Text("c")}},
+	}}
+	for _, test := range []struct {
+		name          string
+		records       []transcript.Record
+		checks, diffs int
+	}{
+		{"nothing recorded", nil, 0, 0},
+		{"the same", []transcript.Record{blob("user", "a", "b"), blob("assistant", "c")}, 2, 0},
+		{"with reminders", []transcript.Record{blob("user", "<system-reminder>x", "a", "b"), blob("assistant", "c")}, 2, 0},
+		{"something added", []transcript.Record{blob("user", "hello", "a", "b")}, 1, 1},
+		{"something missing", []transcript.Record{blob("user", "a")}, 1, 1},
+		{"another text", []transcript.Record{blob("user", "a", "b "), blob("assistant", "c")}, 2, 1},
+		{"another role", []transcript.Record{blob("assistant", "a", "b")}, 1, 1},
+		{"a continuation's own message", []transcript.Record{blob("user", "a", "b"), blob("assistant", "c"), blob("user", "go on")}, 2, 0},
+	} {
+		check := newInputCheck(c)
+		for _, r := range test.records {
+			check.record(r)
+		}
+		if checks, diffs := check.result(); checks != test.checks || diffs != test.diffs {
+			t.Errorf("%s: %d checks, %d diffs; want %d, %d", test.name, checks, diffs, test.checks, test.diffs)
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	for screen, want := range map[string]string{
+		"Do you trust the files in this folder?\n❯ 1. Yes":  "trust its working directory",
+		"Detected a custom API key in your environment":     "whether to use the API key",
+		"No conversation found with session ID: 1234":       "did not find the conversation",
+		"❯ my own text that says nothing of a known dialog": "",
+	} {
+		if got := explain(screen); !strings.Contains(got, want) || (want == "") != (got == "") {
+			t.Errorf("%q: got %q, want %q", screen, got, want)
+		}
+	}
+}

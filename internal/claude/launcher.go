@@ -1,0 +1,175 @@
+// Package claude is everything OCP knows about the Claude Code CLI: how it is
+// launched and with what settings and environment, how a conversation is given to it,
+// how a session lives and ends, and what its errors look like. When a CLI release
+// changes something, this package changes.
+package claude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"ocp/internal/hook"
+	"ocp/internal/prompt"
+	"ocp/internal/transcript"
+	"ocp/internal/turn"
+)
+
+// Options configure a Launcher.
+type Options struct {
+	Path     string // of the claude binary
+	StateDir string // OCP's own directory; see DefaultStateDir
+
+	// HookTransport is how hook calls arrive; empty for HTTP. HookCommand is the
+	// command line that forwards one hook call from stdin (`ocp hook`).
+	HookTransport Transport
+	HookCommand   []string
+
+	// Env is OCP's own environment. Sessions get of it what this package lists, and
+	// the variables named in PassEnv.
+	Env     []string
+	PassEnv []string
+
+	Effort string // for requests that name none; empty for the CLI's own
+
+	// StartTimeout is how long a session may take until its SessionStart hook; zero
+	// for one minute. A second is usual, twenty booting at once on two cores take 15 s.
+	StartTimeout time.Duration
+
+	// KeepTranscripts keeps every session's transcript in the state directory.
+	KeepTranscripts bool
+
+	Logger *slog.Logger // nil to discard
+}
+
+// Launcher starts sessions. It holds the state directory and the hook receiver they
+// share.
+type Launcher struct {
+	options   Options
+	log       *slog.Logger
+	state     *state
+	hooks     *hook.Receiver
+	socketDir string // to be removed at the end, if not empty
+	sessions  sync.WaitGroup
+}
+
+// New takes the state directory, sweeps what an earlier ocp left in it, and opens the
+// hook receiver. Errors: ErrStateInUse, or what could not be made.
+func New(o Options) (*Launcher, error) {
+	if o.HookTransport == "" {
+		o.HookTransport = HTTP
+	}
+	if o.StartTimeout == 0 {
+		o.StartTimeout = time.Minute
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	st, err := openState(o.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	l := &Launcher{options: o, log: o.Logger, state: st}
+	if err := l.open(); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func (l *Launcher) open() error {
+	if err := l.sweepShared(); err != nil {
+		return err
+	}
+	socket, dir, err := l.state.socketPath()
+	if err != nil {
+		return err
+	}
+	l.socketDir = dir
+	if l.hooks, err = hook.Start(socket); err != nil {
+		return err
+	}
+	data, err := settings(l.options.HookTransport, l.hooks.URL(), l.options.HookCommand)
+	if err != nil {
+		return fmt.Errorf("make settings: %w", err)
+	}
+	if err := os.WriteFile(l.state.settingsPath(), data, 0o600); err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	return nil
+}
+
+// private reports whether sessions have configuration directories of their own.
+func (l *Launcher) private() bool {
+	for _, name := range credentials {
+		if _, ok := lookup(l.options.Env, name); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// sweepShared removes what sessions with the operator's login left for OCP's working
+// directory in the operator's configuration: transcripts that only OCP wrote.
+func (l *Launcher) sweepShared() error {
+	if l.private() {
+		return nil
+	}
+	dir := transcript.ProjectDir(operatorConfig(l.options.Env), l.state.sharedDir())
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("sweep transcripts: %w", err)
+	}
+	return nil
+}
+
+// Start launches a session and gives it the conversation. The session lives until it
+// is closed; ctx bounds only the start itself. An error is a *turn.Error.
+func (l *Launcher) Start(ctx context.Context, req prompt.Request) (*Session, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &turn.Error{Kind: turn.Canceled, Message: "the request ended before a session was started", Err: context.Cause(ctx)}
+	}
+	if req.Effort == "" {
+		req.Effort = l.options.Effort
+	}
+	s, err := l.start(req)
+	if err != nil {
+		return nil, &turn.Error{Kind: turn.SessionFailed, Message: "no Claude Code session could be started", Err: err}
+	}
+	return s, nil
+}
+
+// Close waits for all sessions, which their owners must have closed, and gives the
+// state directory back.
+func (l *Launcher) Close() error {
+	l.sessions.Wait()
+	var errs []error
+	if l.hooks != nil {
+		errs = append(errs, l.hooks.Close())
+	}
+	if l.socketDir != "" {
+		errs = append(errs, os.RemoveAll(l.socketDir))
+	}
+	return errors.Join(append(errs, l.sweepShared(), l.state.close())...)
+}
+
+// keep copies a session's transcript out of its folder, if the operator asked for it.
+func (l *Launcher) keep(p place, id string) error {
+	if !l.options.KeepTranscripts {
+		return nil
+	}
+	if err := os.MkdirAll(l.state.kept(), 0o700); err != nil {
+		return fmt.Errorf("keep transcript: %w", err)
+	}
+	if err := os.Rename(p.transcript, filepath.Join(l.state.kept(), id+".jsonl")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("keep transcript: %w", err)
+	}
+	return nil
+}
+
+func newID() string { return uuid.NewString() }

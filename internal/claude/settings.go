@@ -1,0 +1,69 @@
+package claude
+
+import (
+	"encoding/json"
+	"strings"
+
+	"ocp/internal/hook"
+)
+
+// Transport is how a session's hook calls reach OCP.
+type Transport string
+
+// The transports. SessionStart always goes by command: the CLI does not deliver it
+// over HTTP (facts, section 13).
+const (
+	HTTP    Transport = "http"
+	Command Transport = "command" // for hosts whose policy forbids http hooks
+)
+
+// The variables that a session's hooks read.
+const (
+	SecretVar = "OCP_HOOK_SECRET"
+	SocketVar = "OCP_HOOK_SOCKET"
+)
+
+// hookTimeout is how many seconds the CLI gives a hook call.
+const hookTimeout = 10
+
+type hookGroup struct {
+	Hooks []hookConfig `json:"hooks"`
+}
+
+type hookConfig struct {
+	Type           string            `json:"type"`
+	Command        string            `json:"command,omitempty"`
+	URL            string            `json:"url,omitempty"`
+	Headers        map[string]string `json:"headers,omitempty"`
+	AllowedEnvVars []string          `json:"allowedEnvVars,omitempty"`
+	Timeout        int               `json:"timeout"`
+}
+
+// settings is the content of the one settings file that all sessions share: the
+// secret is taken from each session's environment.
+func settings(transport Transport, url string, command []string) ([]byte, error) {
+	byCommand := hookConfig{Type: "command", Command: shellQuote(command), Timeout: hookTimeout}
+	byHTTP := hookConfig{
+		Type: "http", URL: url, Timeout: hookTimeout,
+		Headers:        map[string]string{hook.SecretHeader: "$" + SecretVar},
+		AllowedEnvVars: []string{SecretVar},
+	}
+	rest := byHTTP
+	if transport == Command {
+		rest = byCommand
+	}
+	hooks := map[string][]hookGroup{hook.SessionStart: {{Hooks: []hookConfig{byCommand}}}}
+	for _, event := range []string{hook.UserPromptSubmit, hook.MessageDisplay, hook.Stop, hook.StopFailure, hook.SessionEnd} {
+		hooks[event] = []hookGroup{{Hooks: []hookConfig{rest}}}
+	}
+	return json.Marshal(map[string]any{"hooks": hooks})
+}
+
+// shellQuote makes a command line that a POSIX shell splits back into words.
+func shellQuote(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return strings.Join(quoted, " ")
+}

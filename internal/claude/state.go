@@ -1,0 +1,111 @@
+package claude
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// ErrStateInUse is returned for a state directory that a running ocp holds.
+var ErrStateInUse = errors.New("the state directory is in use by another ocp: stop it, or give this one its own with --state-dir")
+
+// state is OCP's own directory. Only one ocp at a time holds it; what an earlier one
+// left of its sessions is removed when it is opened.
+//
+//	lock            held while ocp runs
+//	settings.json   the sessions' settings, without secrets
+//	sessions/ID/    all that belongs to one session
+//	cwd/            working directory of sessions that use the operator's login
+//	transcripts/    kept transcripts, if asked for
+type state struct {
+	root string
+	lock *os.File
+}
+
+// openState takes the directory, making it if need be. Error: ErrStateInUse.
+func openState(root string) (*state, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return nil, fmt.Errorf("make state directory: %w", err)
+	}
+	// The CLI names a folder after its working directory's real path.
+	if root, err = filepath.EvalSymlinks(root); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	if err := os.Chmod(root, 0o700); err != nil {
+		return nil, fmt.Errorf("close state directory to others: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(root, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open state lock: %w", err)
+	}
+	// The kernel gives the lock back when its holder dies, however it dies.
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = lock.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%w (%s)", ErrStateInUse, root)
+		}
+		return nil, fmt.Errorf("lock state directory: %w", err)
+	}
+	s := &state{root: root, lock: lock}
+	if err := errors.Join(os.RemoveAll(s.sessions()), os.MkdirAll(s.sessions(), 0o700), os.MkdirAll(s.sharedDir(), 0o700)); err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("sweep state directory: %w", err)
+	}
+	return s, nil
+}
+
+func (s *state) sessions() string     { return filepath.Join(s.root, "sessions") }
+func (s *state) settingsPath() string { return filepath.Join(s.root, "settings.json") }
+func (s *state) sharedDir() string    { return filepath.Join(s.root, "cwd") }
+func (s *state) kept() string         { return filepath.Join(s.root, "transcripts") }
+
+func (s *state) close() error {
+	return errors.Join(os.RemoveAll(s.sessions()), s.lock.Close())
+}
+
+// maxSocketPath is how long the path of a Unix socket may be: 104 bytes with the
+// final zero on darwin, 108 on Linux.
+const maxSocketPath = 103
+
+// socketPath is where the hook socket goes: in the state directory, or in a private
+// temporary folder if that path would be too long. The folder to remove at the end is
+// returned with it, if there is one.
+func (s *state) socketPath() (path, remove string, err error) {
+	path = filepath.Join(s.root, "hook.sock")
+	if len(path) <= maxSocketPath {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", "", fmt.Errorf("remove an old hook socket: %w", err)
+		}
+		return path, "", nil
+	}
+	dir, err := os.MkdirTemp("", "ocp-")
+	if err != nil {
+		return "", "", fmt.Errorf("make a folder for the hook socket: %w", err)
+	}
+	return filepath.Join(dir, "hook.sock"), dir, nil
+}
+
+// DefaultStateDir is $XDG_STATE_HOME/ocp, or ~/.local/state/ocp. It is empty if the
+// environment names neither.
+func DefaultStateDir(env []string) string {
+	if dir, ok := lookup(env, "XDG_STATE_HOME"); ok && filepath.IsAbs(dir) {
+		return filepath.Join(dir, "ocp")
+	}
+	if home, ok := lookup(env, "HOME"); ok {
+		return filepath.Join(home, ".local", "state", "ocp")
+	}
+	return ""
+}
+
+// shortID is the part of a session id that names its folder and its log lines.
+func shortID(id string) string {
+	short, _, _ := strings.Cut(id, "-")
+	return short
+}
