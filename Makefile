@@ -1,6 +1,7 @@
 # `make` alone prints what there is to make.
 
 FUZZTIME ?= 30s
+N        ?= 20
 
 # The Claude Code CLI that `make demo` shows: the last one pinned.
 DEMO_VERSION := $(shell awk '!/^\#/ && NF { v = $$1 } END { print v }' tools/cli/pins.txt)
@@ -19,7 +20,7 @@ unexport ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_BASE_URL CLAUDE_CODE_O
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build cli demo test lint fmt tools test-unit test-cli fuzz fuzz-smoke soak cover clean
+.PHONY: help build cli demo test lint fmt tools test-unit test-cli fuzz fuzz-smoke bench soak cover clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +67,10 @@ fuzz: ## fuzz every target for FUZZTIME (30s)
 
 fuzz-smoke: ## fuzz every target for 5s
 	scripts/fuzz.sh 5s
+
+bench: cli build ## measure where the time of a turn goes (N=20 turns a CLI)
+	OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" OCP_TEST_BINARY="$(CURDIR)/bin/ocp" \
+		go test -run '^$$' -bench . -benchtime $(N)x -timeout 30m ./e2e
 
 soak: cli ## run the tests on the real CLIs with the long ones
 	OCP_SOAK=1 OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
