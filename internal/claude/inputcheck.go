@@ -1,6 +1,8 @@
 package claude
 
 import (
+	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -47,8 +49,14 @@ func sameBlocks(got transcript.Content, want []prompt.Block) bool {
 		}
 	}
 	return slices.EqualFunc(got[added:], want, func(g transcript.Block, w prompt.Block) bool {
-		return g.Type == w.Type && g.Text == w.Text
+		return g.Type == w.Type && g.Text == w.Text && (w.Raw == nil || sameJSON(g.Raw, w.Raw))
 	})
+}
+
+// sameJSON compares two blocks, whatever the order of their fields.
+func sameJSON(a, b []byte) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // result returns how many messages were compared and how many differed.

@@ -4,6 +4,7 @@
 package prompt
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 )
@@ -20,12 +21,29 @@ const (
 // Block is one piece of a message's content; it marshals to the Messages API's
 // own form.
 type Block struct {
-	Type string `json:"type"` // always "text" for now
-	Text string `json:"text"`
+	Type string
+	Text string // of a text block
+	// Raw is the whole block as JSON in the Messages API's form, for every other type:
+	// image, document, tool_use, tool_result. Its dialect has checked it.
+	Raw json.RawMessage
 }
 
 // Text makes a text block.
 func Text(s string) Block { return Block{Type: "text", Text: s} }
+
+// MarshalJSON gives the Messages API's form.
+func (b Block) MarshalJSON() ([]byte, error) {
+	if b.Raw != nil {
+		return b.Raw, nil
+	}
+	return json.Marshal(struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}{b.Type, b.Text})
+}
+
+// empty reports whether the block is a text without text.
+func (b Block) empty() bool { return b.Raw == nil && b.Text == "" }
 
 // Message is one entry of a conversation.
 type Message struct {
@@ -70,22 +88,31 @@ func (b *Builder) AddSystem(text string) {
 	}
 }
 
-// Add appends a message of the given text blocks. Consecutive messages of one role
-// become one message of several blocks, each exact: the CLI would join them itself,
-// with a newline added (facts, section 17). Empty blocks are left out, since the
-// Messages API refuses them.
+// Add appends a message of the given text blocks: see AddBlocks.
 func (b *Builder) Add(role Role, texts ...string) {
+	blocks := make([]Block, len(texts))
+	for i, text := range texts {
+		blocks[i] = Text(text)
+	}
+	b.AddBlocks(role, blocks...)
+}
+
+// AddBlocks appends a message. Consecutive messages of one role become one message of
+// several blocks, each exact: the CLI would join them itself, with a newline added
+// (facts, section 17). Empty text blocks are left out, since the Messages API refuses
+// them.
+func (b *Builder) AddBlocks(role Role, blocks ...Block) {
 	b.last, b.blank = role, true
-	for _, text := range texts {
-		if text == "" {
+	for _, block := range blocks {
+		if block.empty() {
 			continue
 		}
 		b.blank = false
 		if n := len(b.messages); n > 0 && b.messages[n-1].Role == role {
-			b.messages[n-1].Content = append(b.messages[n-1].Content, Text(text))
+			b.messages[n-1].Content = append(b.messages[n-1].Content, block)
 			continue
 		}
-		b.messages = append(b.messages, Message{Role: role, Content: []Block{Text(text)}})
+		b.messages = append(b.messages, Message{Role: role, Content: []Block{block}})
 	}
 }
 

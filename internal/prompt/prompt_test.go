@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -62,5 +63,18 @@ func TestBuilder(t *testing.T) {
 				t.Errorf("conversation (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestBlockMarshals(t *testing.T) {
+	image := json.RawMessage(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}`)
+	got, err := json.Marshal([]Block{Text("a\n"), {Type: "image", Raw: image}})
+	if want := `[{"type":"text","text":"a\n"},` + string(image) + `]`; err != nil || string(got) != want {
+		t.Errorf("got %s, %v; want %s", got, err, want)
+	}
+	var b Builder
+	b.AddBlocks(User, Block{Type: "image", Raw: image})
+	if c, err := b.Conversation(); err != nil || len(c.Messages[0].Content) != 1 {
+		t.Errorf("a message of an image alone: %+v, %v", c, err)
 	}
 }
