@@ -228,7 +228,7 @@ func encodeChat(t *testing.T, req prompt.Request) []byte {
 	for _, m := range req.Messages {
 		encoded := message{Role: string(m.Role)}
 		for _, block := range m.Content {
-			encoded.Content = append(encoded.Content, part(block))
+			encoded.Content = append(encoded.Content, part{block.Type, block.Text})
 		}
 		messages = append(messages, encoded)
 	}
