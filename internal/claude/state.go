@@ -15,7 +15,7 @@ var ErrStateInUse = errors.New("the state directory is in use by another ocp: st
 // state is OCP's own directory. Only one ocp at a time holds it; what an earlier one
 // left of its sessions is removed when it is opened.
 //
-//	lock            held while ocp runs
+//	lock            held while ocp runs; names its process
 //	settings.json   the sessions' settings, without secrets
 //	sessions/ID/    all that belongs to one session
 //	cwd/            working directory of sessions that use the operator's login
@@ -49,16 +49,41 @@ func openState(root string) (*state, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = lock.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w (%s)", ErrStateInUse, root)
+			holder, _ := os.ReadFile(lock.Name())
+			pid, _, _ := strings.Cut(string(holder), " ")
+			return nil, fmt.Errorf("%w (%s, held by process %s)", ErrStateInUse, root, pid)
 		}
 		return nil, fmt.Errorf("lock state directory: %w", err)
 	}
 	s := &state{root: root, lock: lock}
-	if err := errors.Join(os.RemoveAll(s.sessions()), os.MkdirAll(s.sessions(), 0o700), os.MkdirAll(s.sharedDir(), 0o700)); err != nil {
+	if err := errors.Join(s.sign(), s.sweep()); err != nil {
 		_ = lock.Close()
-		return nil, fmt.Errorf("sweep state directory: %w", err)
+		return nil, fmt.Errorf("take state directory: %w", err)
 	}
 	return s, nil
+}
+
+// sign writes into the lock who holds it: for people, the kernel's lock is what counts.
+func (s *state) sign() error {
+	started, err := startTime(os.Getpid())
+	if err != nil {
+		return err
+	}
+	if err := s.lock.Truncate(0); err != nil {
+		return err
+	}
+	_, err = s.lock.WriteAt(fmt.Appendf(nil, "%d %d\n", os.Getpid(), started), 0)
+	return err
+}
+
+// sweep removes what an earlier ocp left of its sessions.
+func (s *state) sweep() error {
+	return errors.Join(
+		killLeftovers(s.sessions()),
+		os.RemoveAll(s.sessions()),
+		os.MkdirAll(s.sessions(), 0o700),
+		os.MkdirAll(s.sharedDir(), 0o700),
+	)
 }
 
 func (s *state) sessions() string     { return filepath.Join(s.root, "sessions") }

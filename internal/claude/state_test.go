@@ -2,6 +2,7 @@ package claude
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,8 +34,8 @@ func TestStateIsSweptAndHeldByOne(t *testing.T) {
 	if info, err := os.Stat(root); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the state directory has mode %v, want 0700", info.Mode().Perm())
 	}
-	if _, err := openState(root); !errors.Is(err, ErrStateInUse) {
-		t.Errorf("a second holder got %v, want ErrStateInUse", err)
+	if _, err := openState(root); !errors.Is(err, ErrStateInUse) || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
+		t.Errorf("a second holder got %v, want ErrStateInUse and who holds it", err)
 	}
 	if err := s.close(); err != nil {
 		t.Fatal(err)

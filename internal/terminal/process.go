@@ -39,8 +39,8 @@ type process struct {
 	cmd *exec.Cmd // owned by the goroutine that calls wait
 	pid int
 
-	mu    sync.Mutex
-	ended bool // guarded by mu: pid may name a stranger from now on
+	mu   sync.Mutex
+	dead chan struct{} // closed under mu when pid may soon name a stranger
 }
 
 // startProcess runs the program with a new pseudo-terminal of the given size as its
@@ -70,7 +70,7 @@ func startProcess(o Options) (*process, *os.File, error) {
 		master.Close()
 		return nil, nil, err
 	}
-	return &process{cmd: cmd, pid: cmd.Process.Pid}, master, nil
+	return &process{cmd: cmd, pid: cmd.Process.Pid, dead: make(chan struct{})}, master, nil
 }
 
 // openPTY returns a new pseudo-terminal whose master honours deadlines and can be
@@ -132,13 +132,13 @@ func setSize(master *os.File, rows, cols int) error {
 // it. It must be called exactly once.
 //
 // The order guards against reused ids. An id is free for reuse only when the dead
-// leader has been reaped and its group is empty, so the group is killed, and ended
-// is set, while the leader is dead but not reaped.
+// leader has been reaped and its group is empty, so the last signal to the group is
+// sent while the leader is dead but not reaped.
 func (p *process) wait() Exit {
 	awaitDeath(p.pid)
 	p.mu.Lock()
 	_ = syscall.Kill(-p.pid, syscall.SIGKILL)
-	p.ended = true
+	close(p.dead)
 	p.mu.Unlock()
 
 	_ = p.cmd.Wait() // its error only repeats what ProcessState says
@@ -161,7 +161,7 @@ func (p *process) kill() { p.signal(syscall.SIGKILL) }
 func (p *process) signal(sig syscall.Signal) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ended {
+	if p.isDead() {
 		return false
 	}
 	// It can fail only if every member has changed its user; then nothing helps.
@@ -169,11 +169,14 @@ func (p *process) signal(sig syscall.Signal) bool {
 	return true
 }
 
-// isEnded reports whether the program is known to be dead.
-func (p *process) isEnded() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.ended
+// isDead reports whether the program is known to be dead.
+func (p *process) isDead() bool {
+	select {
+	case <-p.dead:
+		return true
+	default:
+		return false
+	}
 }
 
 // awaitDeath waits until the child pid is dead, and leaves it unreaped. It returns

@@ -22,13 +22,17 @@ const (
 	defaultGrace = 2 * time.Second
 
 	// maxSide bounds rows and columns, and with them a screen's memory: a cell
-	// takes about 130 bytes.
+	// takes 112 bytes, and the emulator has two screens.
 	maxSide = 500
 
 	// drainLimit bounds the reading that follows the program's death. Output ends
 	// by itself as soon as nobody holds the terminal open; only a descendant that
 	// left the process group with the terminal still open makes it last this long.
 	drainLimit = time.Second
+
+	// reopenWait is how often a living program that has closed its terminal is
+	// checked for having opened it again.
+	reopenWait = 50 * time.Millisecond
 
 	// maxUndrawn bounds the output that was read and waits to be drawn, in bytes.
 	// Drawing is slow when the screen scrolls (measured: 0.2 MB/s for lines of one
@@ -178,14 +182,17 @@ func (t *Terminal) run() {
 	workers.Wait()
 }
 
-// readOutput reads what the program writes until the terminal has no writer left or
-// reading is called off. It never waits for the screen: if drawing falls behind, the
-// undrawn output gives way to the newest. What is skipped has mostly been overwritten
-// or scrolled off by then; the screen may be wrong until the program redraws it.
+// readOutput reads what the program writes until the program is dead and nobody holds
+// the terminal open, or reading is called off. It never waits for the screen: if
+// drawing falls behind, the undrawn output gives way to the newest. What is skipped
+// has mostly been overwritten or scrolled off by then; the screen may be wrong until
+// the program redraws it.
 func (t *Terminal) readOutput() {
 	buf := make([]byte, 32<<10) // less than maxUndrawn, so that the newest always fits
 	skipping := false
 	for {
+		// Before the reading: what a dead program wrote is there to be read.
+		dead := t.proc.isDead()
 		n, err := t.pty.Read(buf)
 		if n > 0 && (skipping || t.output.put(buf[:n], maxUndrawn) != nil) {
 			t.output.drop()
@@ -193,8 +200,17 @@ func (t *Terminal) readOutput() {
 			skipping = newest == nil
 			_ = t.output.put(newest, maxUndrawn)
 		}
-		if err != nil {
+		switch {
+		case err == nil:
+		case dead || errors.Is(err, os.ErrDeadlineExceeded):
 			return
+		default:
+			// The program may have closed its terminal and can open it again, as
+			// /dev/tty. Nothing but reading tells when.
+			select {
+			case <-t.proc.dead:
+			case <-time.After(reopenWait):
+			}
 		}
 	}
 }
@@ -286,7 +302,7 @@ func (t *Terminal) Resize(rows, cols int) error {
 	// The screen first, so that what the program draws in answer finds it ready.
 	t.screen.resize(rows, cols)
 	if err := setSize(t.pty, rows, cols); err != nil {
-		if t.proc.isEnded() { // then run may have closed the pseudo-terminal
+		if t.proc.isDead() { // then run may have closed the pseudo-terminal
 			return ErrExited
 		}
 		return fmt.Errorf("terminal: resize: %w", err)

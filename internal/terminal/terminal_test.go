@@ -368,6 +368,23 @@ func TestGroupIsKilled(t *testing.T) {
 	}
 }
 
+func TestCloseTerminatesTheGroup(t *testing.T) {
+	w := newWire(t)
+	script := fmt.Sprintf(`exec 3>%q
+		(trap 'echo term >&3; exit' TERM; echo up >&3; while :; do sleep 0.01; done) &
+		trap '' TERM; echo up >&3; wait; exit 4`, w.path)
+	term := start(t, script, Options{Grace: patience})
+	w.expect(t, "up")
+	w.expect(t, "up")
+	var closing sync.WaitGroup
+	closing.Go(func() { term.Close() })
+	w.expect(t, "term")
+	closing.Wait()
+	if got, want := term.Exit(), (Exit{Code: 4}); got != want {
+		t.Errorf("Exit = %v, want %v", got, want)
+	}
+}
+
 func TestCloseKillsWhatIgnoresTerm(t *testing.T) {
 	for _, grace := range []time.Duration{time.Millisecond, -1} {
 		w := newWire(t)
@@ -424,6 +441,20 @@ func TestEscapedProcessDoesNotBlock(t *testing.T) {
 		}
 		_ = syscall.Kill(pid, syscall.SIGKILL) // yes has died of the closed terminal
 		w.expectEnd(t)
+	}
+}
+
+// A program may close its terminal and open it again; its output must still be read.
+// The sleep only makes it likely that the closing is noticed before the opening.
+func TestReopenedTerminal(t *testing.T) {
+	w := newWire(t)
+	script := fmt.Sprintf(`exec 3>%q; exec </dev/null >/dev/null 2>&1; echo closed >&3
+		sleep 0.1; exec >/dev/tty; yes | head -c 300000; echo end`, w.path)
+	term := start(t, script, Options{})
+	w.expect(t, "closed")
+	waitDone(t, term)
+	if got := term.Screen(); !strings.HasSuffix(got, "end") {
+		t.Errorf("screen = %q, want it to end with end", got)
 	}
 }
 
