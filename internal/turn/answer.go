@@ -74,6 +74,18 @@ func (a *answer) addMessage(m *transcript.Message) {
 	a.usage[m.ID] = m.Usage
 }
 
+// continues reports whether a record goes on with the last assistant message, or says
+// nothing of what the assistant has done since.
+func (a *answer) continues(r transcript.Record) bool {
+	switch r.Type {
+	case "assistant":
+		return r.IsSidechain || r.Message != nil && r.Message.ID == a.id
+	case "user":
+		return r.IsSidechain
+	}
+	return true
+}
+
 // separator is what stands between the text so far and the text of a next message: a
 // continuation at the token limit goes on where the text broke off, anything else is
 // a new paragraph.

@@ -42,6 +42,9 @@ type Usage struct {
 	CacheRead     int
 	CacheCreation int
 	Output        int
+	// Estimated says that nobody upstream has counted: the turn was stopped before its
+	// end, at a stop sequence of the client's.
+	Estimated bool
 }
 
 // SessionInfo is what the CLI says of itself in the transcript.

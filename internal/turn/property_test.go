@@ -121,3 +121,43 @@ func TestTwoMessagesInSequenceAreExact(t *testing.T) {
 		}
 	})
 }
+
+// A turn whose client set the token limit is the message that reached it, however the
+// CLI's continuation mixes with its end.
+func TestLimitedTurnIsExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := drawMessage(t, "msg_a", "max_tokens")
+		b := drawMessage(t, "msg_b", "end_turn")
+		calls := append(disorder(t, a.fires(), false), disorder(t, b.fires(), false)...)
+		records := each(a.records())
+		if rapid.Bool().Draw(t, "as 2.1.332 does") {
+			records = append(records, metaUser)
+		}
+		records = append(append(records, each(b.records())...), endRecord)
+		inputs := interleave(t, append(calls, stopHook(lastBlock(b))), records)
+		r := newLimitedRun().feed(inputs...)
+		if r.finished == nil || r.text.String() != a.text() || r.finished.StopReason != MaxTokens || r.finished.Usage.Output != 7 {
+			t.Fatalf("got %q, %+v, error %v; want %q", r.text.String(), r.finished, r.err, a.text())
+		}
+	})
+}
+
+// Whatever is lost and however two messages mix, a limited turn is that one message or
+// an error. (A message of several records could end after one of them, if all of its own
+// hook calls were lost and the continuation's had that record's very text.)
+func TestLimitedTurnIsExactOrFails(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := drawMessage(t, "msg_a", "max_tokens")
+		b := drawMessage(t, "msg_b", "max_tokens")
+		a.blocks = []string{a.text()}
+		inputs := interleave(t, disorder(t, a.fires(), true), disorder(t, b.fires(), true),
+			append(append(each(a.records()), each(b.records())...), endRecord))
+		r := newLimitedRun().feed(append(inputs, "quiet")...)
+		if (r.finished == nil) == (r.err == nil) {
+			t.Fatalf("the turn is neither finished nor failed, or both: %v, %v", r.finished, r.err)
+		}
+		if r.finished != nil && r.text.String() != a.text() {
+			t.Fatalf("finished with %q, want %q", r.text.String(), a.text())
+		}
+	})
+}

@@ -34,6 +34,10 @@ type Failure struct {
 type Options struct {
 	// Classify makes a typed error of the CLI's failure. Required.
 	Classify func(Failure) *Error
+	// AtLimit ends the turn at the first message that stops at the token limit, as one
+	// whose client set the limit. Otherwise the CLI has such an answer continued, and
+	// the turn is all of it.
+	AtLimit bool
 }
 
 // Turn is the state of one turn. It is not safe for concurrent use.
@@ -67,7 +71,7 @@ func (t *Turn) Over() bool { return t.over }
 // Settling reports whether the turn has shown a sign of its end. The owner then calls
 // Quiet whenever QuietBound passes without a hook call or a record.
 func (t *Turn) Settling() bool {
-	return !t.over && (t.stop != nil || t.answer.banner != nil || t.answer.ended || t.answer.ends())
+	return !t.over && (t.stop != nil || t.answer.banner != nil || t.answer.ended || t.answer.ends() || t.atLimit())
 }
 
 // Hook takes a hook call. Events that do not belong to a turn are ignored. An error
@@ -106,6 +110,9 @@ func (t *Turn) Record(r transcript.Record) ([]Event, error) {
 	if t.over {
 		return nil, nil
 	}
+	if t.atLimit() && !t.answer.continues(r) {
+		return t.finish(nil)
+	}
 	t.answer.add(r)
 	if err := t.check(); err != nil {
 		return nil, t.end(err)
@@ -126,7 +133,7 @@ func (t *Turn) Quiet() ([]Event, error) {
 	if t.failed() {
 		return t.fail(nil)
 	}
-	if t.complete() || t.plausible() {
+	if t.complete() || t.atLimit() || t.plausible() {
 		return t.finish(nil)
 	}
 	if t.tries < quietTries {
@@ -146,7 +153,7 @@ func (t *Turn) Exited(cause error) ([]Event, error) {
 		return nil, nil
 	case t.failed():
 		return t.fail(nil)
-	case t.complete():
+	case t.complete(), t.atLimit():
 		return t.finish(nil)
 	}
 	return nil, t.end(&Error{Kind: SessionFailed, Message: "the Claude Code session ended before its answer was whole", Err: cause})
@@ -193,7 +200,7 @@ func (t *Turn) release() Delta {
 		}
 		t.sent = append(t.sent, text...)
 		next := t.current + 1
-		if !m.ended || next >= len(t.messages) || len(t.sent) != t.answer.text.Len() || t.checked != len(t.sent) {
+		if !m.ended || next >= len(t.messages) || !t.agrees() || t.answer.id == "" || t.atLimit() {
 			break
 		}
 		t.current, t.joint = next, t.answer.separator()
@@ -226,6 +233,8 @@ func (t *Turn) settle(events []Event) ([]Event, error) {
 	switch {
 	case t.failed() && t.answer.banner != nil:
 		return t.fail(events)
+	case t.atLimit() && t.messageDisplayed():
+		return t.finish(events)
 	case !t.failed() && t.complete():
 		return t.finish(events)
 	}
@@ -251,11 +260,23 @@ func (t *Turn) complete() bool {
 // allDisplayed reports whether every message seen was displayed to its end and
 // amounts to T.
 func (t *Turn) allDisplayed() bool {
-	if t.current != len(t.messages)-1 || !t.messages[t.current].ended {
-		return false
-	}
+	return t.current == len(t.messages)-1 && t.messageDisplayed()
+}
+
+// messageDisplayed reports whether the current message was displayed to its end and
+// amounts, with all before it, to T as far as it is known.
+func (t *Turn) messageDisplayed() bool {
+	return t.current < len(t.messages) && t.messages[t.current].ended && t.agrees()
+}
+
+// agrees reports whether what was sent is T as far as it is known.
+func (t *Turn) agrees() bool {
 	return len(t.sent) == t.answer.text.Len() && t.checked == len(t.sent)
 }
+
+// atLimit reports whether the turn ends with the last message seen, since that one
+// stopped at the client's token limit. More of its records may be to come.
+func (t *Turn) atLimit() bool { return t.opts.AtLimit && t.answer.stop == MaxTokens }
 
 // plausible reports whether T may be taken for whole after a silence: nothing
 // contradicts it, but a sign is missing (a lost delta and no end record, no Stop).

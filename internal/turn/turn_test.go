@@ -71,10 +71,15 @@ type run struct {
 	err      error
 }
 
-func newRun() *run {
-	return &run{Turn: New(Options{Classify: func(f Failure) *Error {
-		return &Error{Kind: Upstream, Message: fmt.Sprintf("%s %d", f.Error, f.Status)}
-	}})}
+func newRun() *run { return &run{Turn: New(Options{Classify: classifyPlainly})} }
+
+// newLimitedRun is a turn whose client set the token limit.
+func newLimitedRun() *run {
+	return &run{Turn: New(Options{Classify: classifyPlainly, AtLimit: true})}
+}
+
+func classifyPlainly(f Failure) *Error {
+	return &Error{Kind: Upstream, Message: fmt.Sprintf("%s %d", f.Error, f.Status)}
 }
 
 // step takes hook.Event, transcript.Record or "quiet".
