@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"unicode"
 )
 
 // Role is who speaks in a message.
@@ -42,8 +43,13 @@ func (b Block) MarshalJSON() ([]byte, error) {
 	}{b.Type, b.Text})
 }
 
-// empty reports whether the block is a text without text.
-func (b Block) empty() bool { return b.Raw == nil && b.Text == "" }
+// blank reports whether the block is a text of nothing but what JavaScript's trim
+// takes for white space.
+func (b Block) blank() bool {
+	return b.Raw == nil && strings.TrimFunc(b.Text, func(r rune) bool {
+		return r != '\u0085' && unicode.IsSpace(r) || r == '\ufeff'
+	}) == ""
+}
 
 // Message is one entry of a conversation.
 type Message struct {
@@ -62,6 +68,9 @@ type Conversation struct {
 type Request struct {
 	Model  string // as the client gave it; the CLI knows aliases such as "sonnet"
 	Effort string // low, medium, high, …; empty for the operator's default
+	// MaxTokens is the most tokens that the answer may have, thinking included; 0 for
+	// no limit of the client's. An answer that reaches it ends there.
+	MaxTokens int
 	Conversation
 }
 
@@ -99,14 +108,12 @@ func (b *Builder) Add(role Role, texts ...string) {
 
 // AddBlocks appends a message. Consecutive messages of one role become one message of
 // several blocks, each exact: the CLI would join them itself, with a newline added
-// (facts, section 17). Empty text blocks are left out, since the Messages API refuses
-// them.
+// (facts, section 17). A text of white space alone cannot be a block, since the Messages
+// API refuses it and the CLI drops it: it becomes part of the text before it in the
+// message, or else of the one behind, and a message of nothing else is left out.
 func (b *Builder) AddBlocks(role Role, blocks ...Block) {
 	b.last, b.blank = role, true
-	for _, block := range blocks {
-		if block.empty() {
-			continue
-		}
+	for _, block := range joinBlanks(blocks) {
 		b.blank = false
 		if n := len(b.messages); n > 0 && b.messages[n-1].Role == role {
 			b.messages[n-1].Content = append(b.messages[n-1].Content, block)
@@ -114,6 +121,26 @@ func (b *Builder) AddBlocks(role Role, blocks ...Block) {
 		}
 		b.messages = append(b.messages, Message{Role: role, Content: []Block{block}})
 	}
+}
+
+// joinBlanks returns the blocks with the blank ones joined to their neighbours.
+func joinBlanks(blocks []Block) []Block {
+	var joined []Block
+	before := "" // blank text that waits for the next text block
+	for _, block := range blocks {
+		switch n := len(joined) - 1; {
+		case block.Raw != nil:
+			joined = append(joined, block)
+		case !block.blank():
+			joined = append(joined, Text(before+block.Text))
+			before = ""
+		case n >= 0 && joined[n].Raw == nil:
+			joined[n].Text += block.Text
+		default:
+			before += block.Text
+		}
+	}
+	return joined
 }
 
 // Conversation returns what was added, or ErrNoMessages, ErrLastAssistant or

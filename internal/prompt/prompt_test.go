@@ -25,6 +25,7 @@ func TestBuilder(t *testing.T) {
 		{name: "last is assistant", adds: []add{{User, []string{"a"}}, {Assistant, []string{"b"}}}, err: ErrLastAssistant},
 		{name: "last is an empty assistant message", adds: []add{{User, []string{"a"}}, {Assistant, nil}}, err: ErrLastAssistant},
 		{name: "last is empty", adds: []add{{User, []string{"a"}}, {User, []string{""}}}, err: ErrLastEmpty},
+		{name: "last is white space", adds: []add{{User, []string{" \r\n\u00a0\ufeff\u2028"}}}, err: ErrLastEmpty},
 		{name: "last has no blocks", adds: []add{{User, nil}}, err: ErrLastEmpty},
 		{
 			name:   "one message",
@@ -40,6 +41,11 @@ func TestBuilder(t *testing.T) {
 				{Assistant, []Block{Text("d"), Text("e")}},
 				{User, []Block{Text("f")}},
 			}},
+		},
+		{
+			name: "white space is no block of its own",
+			adds: []add{{User, []string{" ", "\n", "a", "\t", "", "b\n", " "}}, {Assistant, []string{"\n"}}, {User, []string{"\u0085"}}},
+			want: Conversation{Messages: []Message{{User, []Block{Text(" \na\t"), Text("b\n "), Text("\u0085")}}}},
 		},
 		{
 			name: "an empty answer in between joins what is around it",
