@@ -39,6 +39,9 @@ func Parse(line []byte) (Record, error) {
 		Error:             f.stringOrJSON("error"),
 		ErrorDetails:      f.stringOrJSON("errorDetails"),
 		APIErrorStatus:    f.int("apiErrorStatus"),
+		Hash:              f.string("hash"),
+		Tail:              f.strings("tail"),
+		Keep:              f.int("keep"),
 	}, nil
 }
 
@@ -119,6 +122,19 @@ func decodeObject(raw []byte) fields {
 }
 
 func (f fields) string(key string) string { return decodeString(f[key]) }
+
+// strings reads an array; what is no string in it is empty.
+func (f fields) strings(key string) []string {
+	var values []json.RawMessage
+	if kind(f[key]) != '[' || json.Unmarshal(f[key], &values) != nil {
+		return nil
+	}
+	list := make([]string, len(values))
+	for i, value := range values {
+		list[i] = decodeString(value)
+	}
+	return list
+}
 
 // stringOrJSON keeps the JSON of a value that is there but no string.
 func (f fields) stringOrJSON(key string) string {

@@ -25,6 +25,11 @@ type Record struct {
 	Error             string `json:"error"`
 	ErrorDetails      string `json:"errorDetails"`
 	APIErrorStatus    int    `json:"apiErrorStatus"` // the upstream's HTTP status, 0 if there was none
+
+	// What 2.1.332 records of its requests.
+	Hash string   `json:"hash"` // of an api-request-blob's message
+	Tail []string `json:"tail"` // of an api-request: the hashes of its messages behind the first Keep
+	Keep int      `json:"keep"` // of an api-request: messages that it shares with the one before
 }
 
 // Message is the message inside a user, assistant or api-request-blob record.

@@ -40,6 +40,9 @@ type entryRecord struct {
 }
 
 type entryMessage struct {
+	// ID is one of its own for each answer, empty for a user: 2.1.207 makes one message
+	// of answers of the same id, or of none, if only tool results stand between them.
+	ID      string          `json:"id,omitempty"`
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 }
@@ -102,9 +105,13 @@ func (e Entry) line(id string, parent *string, at time.Time) ([]byte, error) {
 	if kind(content) != '[' {
 		return nil, errors.New("content is not an array of blocks")
 	}
+	messageID := ""
+	if e.Role == "assistant" {
+		messageID = "msg_" + id
+	}
 	line, err := encode(entryRecord{
 		Type:       e.Role,
-		Message:    entryMessage{Role: e.Role, Content: content},
+		Message:    entryMessage{ID: messageID, Role: e.Role, Content: content},
 		UUID:       id,
 		ParentUUID: parent,
 		Timestamp:  at.Format("2006-01-02T15:04:05.000Z"),
