@@ -16,7 +16,8 @@ type Answer struct {
 	// finishes; only then is it known who answered, so the finish and usage chunks,
 	// and an answer that is not streamed, carry the served model.
 	Model        string
-	IncludeUsage bool // streams end with a chunk of usage
+	IncludeUsage bool    // streams end with a chunk of usage
+	Format       *Format // what the answer must be; nil for any text
 }
 
 // NewAnswer makes an Answer to req with an id of its own.
@@ -26,6 +27,7 @@ func NewAnswer(req ChatRequest, now time.Time) Answer {
 		Created:      now,
 		Model:        req.Prompt.Model,
 		IncludeUsage: req.IncludeUsage,
+		Format:       req.Format,
 	}
 }
 
@@ -51,90 +53,24 @@ func (a Answer) served(fin turn.Finished) string {
 
 // AppendCompletion appends the whole answer of a request that is not streamed.
 func (a Answer) AppendCompletion(dst []byte, text string, fin turn.Finished) []byte {
+	content, refusal := a.Format.check(text)
 	dst = a.appendHead(dst, "chat.completion", a.served(fin))
 	dst = append(dst, `,"choices":[{"index":0,"message":{"role":"assistant","content":`...)
-	dst = appendString(dst, text)
-	dst = append(dst, `,"refusal":null},"logprobs":null,"finish_reason":"`...)
-	dst = append(dst, finishReason(fin.StopReason)...)
-	dst = append(dst, `"}],"usage":`...)
-	dst = appendUsage(dst, fin.Usage)
-	return append(dst, '}')
-}
-
-// Stream encodes the events of one turn as the frames of a streamed answer. It is
-// for one goroutine.
-type Stream struct {
-	answer Answer
-	opened bool   // the chunk with the role was appended
-	head   []byte // of every chunk before the finish, up to its delta
-	tail   []byte // of every chunk before the finish, from behind its delta
-}
-
-// NewStream makes the encoder of the answer's stream.
-func NewStream(a Answer) *Stream {
-	s := &Stream{answer: a}
-	s.head = a.appendHead([]byte("data: "), "chat.completion.chunk", a.Model)
-	s.head = append(s.head, `,"choices":[{"index":0,"delta":`...)
-	s.tail = append(s.tail, `,"logprobs":null,"finish_reason":null}]`...)
-	s.tail = s.appendNoUsage(s.tail)
-	s.tail = append(s.tail, "}\n\n"...)
-	return s
-}
-
-// Append appends the frames that tell the client of an event, possibly none: the
-// stream opens with the first text, so that a turn which fails before it can still be
-// answered with its own status. Finished appends all that is left, [DONE] included.
-func (s *Stream) Append(dst []byte, event turn.Event) []byte {
-	switch event := event.(type) {
-	case turn.Delta:
-		dst = s.appendOpening(dst)
-		dst = append(dst, s.head...)
-		dst = append(dst, `{"content":`...)
-		dst = appendString(dst, event.Text)
-		dst = append(dst, '}')
-		return append(dst, s.tail...)
-	case turn.Finished:
-		dst = s.appendOpening(dst)
-		dst = s.appendFinish(dst, event)
-		return append(dst, "data: [DONE]\n\n"...)
+	if refusal == "" {
+		dst = appendString(dst, content)
+	} else {
+		dst = append(dst, "null"...)
 	}
-	return dst
-}
-
-func (s *Stream) appendOpening(dst []byte) []byte {
-	if s.opened {
-		return dst
-	}
-	s.opened = true
-	dst = append(dst, s.head...)
-	dst = append(dst, `{"role":"assistant","content":"","refusal":null}`...)
-	return append(dst, s.tail...)
-}
-
-func (s *Stream) appendFinish(dst []byte, fin turn.Finished) []byte {
-	model := s.answer.served(fin)
-	dst = s.answer.appendHead(append(dst, "data: "...), "chat.completion.chunk", model)
-	dst = append(dst, `,"choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"`...)
+	dst = append(dst, `,"refusal":`...)
+	dst = appendNullable(dst, refusal)
+	dst = append(dst, `},"logprobs":null,"finish_reason":"`...)
 	dst = append(dst, finishReason(fin.StopReason)...)
 	dst = append(dst, `"}]`...)
-	dst = s.appendNoUsage(dst)
-	dst = append(dst, "}\n\n"...)
-	if !s.answer.IncludeUsage {
-		return dst
+	if !fin.Usage.Estimated {
+		dst = append(dst, `,"usage":`...)
+		dst = appendUsage(dst, fin.Usage)
 	}
-	dst = s.answer.appendHead(append(dst, "data: "...), "chat.completion.chunk", model)
-	dst = append(dst, `,"choices":[],"usage":`...)
-	dst = appendUsage(dst, fin.Usage)
-	return append(dst, "}\n\n"...)
-}
-
-// appendNoUsage appends what a chunk without usage says of it: null if a usage chunk
-// is to come, otherwise nothing.
-func (s *Stream) appendNoUsage(dst []byte) []byte {
-	if s.answer.IncludeUsage {
-		return append(dst, `,"usage":null`...)
-	}
-	return dst
+	return append(dst, '}')
 }
 
 // finishReason maps the upstream's reason; one that is not known is a normal end.
@@ -148,7 +84,8 @@ func finishReason(r turn.StopReason) string {
 	return "stop"
 }
 
-// appendUsage appends the usage object. The prompt's tokens are all of them, cached
+// appendUsage appends the usage object. One that nobody has counted is not to be given
+// out: the API lets it be absent. The prompt's tokens are all of them, cached
 // ones included, as this API counts them.
 func appendUsage(dst []byte, u turn.Usage) []byte {
 	in := u.Input + u.CacheRead + u.CacheCreation

@@ -188,7 +188,6 @@ func TestAppendString(t *testing.T) {
 }
 
 func TestModels(t *testing.T) {
-	created := time.Unix(5, 0)
 	var list struct {
 		Object string
 		Data   []struct {
@@ -197,16 +196,16 @@ func TestModels(t *testing.T) {
 			OwnedBy    string `json:"owned_by"`
 		}
 	}
-	if err := json.Unmarshal(AppendModels(nil, DefaultModels(), created), &list); err != nil {
+	if err := json.Unmarshal(AppendModels(nil, DefaultModels()), &list); err != nil {
 		t.Fatal(err)
 	}
 	if list.Object != "list" || len(list.Data) != len(DefaultModels()) {
 		t.Fatalf("got %+v", list)
 	}
-	if m := list.Data[0]; m.ID != "opus" || m.Object != "model" || m.Created != 5 || m.OwnedBy != "anthropic" {
+	if m := list.Data[0]; m.ID != "opus" || m.Object != "model" || m.Created != 1767225600 || m.OwnedBy != "anthropic" {
 		t.Errorf("got %+v", m)
 	}
-	if got := string(AppendModels(nil, nil, created)); got != `{"object":"list","data":[]}` {
+	if got := string(AppendModels(nil, nil)); got != `{"object":"list","data":[]}` {
 		t.Errorf("no models are %s", got)
 	}
 }

@@ -1,11 +1,13 @@
-// Package openai is the OpenAI wire dialect: its requests, checked and turned into
-// what a session is given; the events of a turn, turned into its answers and streams;
-// and its errors. It does no I/O and knows nothing of sessions.
+// Package openai is the OpenAI wire dialect, chat completions and responses: its
+// requests, checked and turned into what a session is given; the events of a turn,
+// turned into its answers and streams; and its errors. It does no I/O and knows nothing
+// of sessions. What it makes of every field is in docs/api.md, which a test holds it to.
 package openai
 
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"unicode"
 
@@ -15,46 +17,67 @@ import (
 // ChatRequest is a chat completion request that was checked.
 type ChatRequest struct {
 	Prompt       prompt.Request
+	Stop         []string // sequences that end the answer, before them
+	Format       *Format  // what the answer must be; nil for any text
 	Stream       bool
 	IncludeUsage bool // a stream is to end with a chunk of usage
 	// Ignored names the parameters that were given and have no effect, sorted.
 	Ignored []string
 }
 
-// DecodeChat decodes the body of a chat completion request. Fields it does not know
-// are left alone; what it knows must have the right type and a value that can be
-// honoured, or be one of the parameters that Ignored reports. The error is an *Error
-// that names the field at fault.
-func DecodeChat(body []byte) (ChatRequest, error) {
+// DecodeChat decodes the body of a chat completion request. What it knows must have the
+// right type and a value that can be honoured, or be one of the parameters that Ignored
+// reports; so are fields that it does not know. The error is an *Error that names the
+// field at fault.
+func DecodeChat(body []byte) (req ChatRequest, err error) {
 	fields, err := parse(body)
 	if err != nil {
 		return ChatRequest{}, err
 	}
-	var req ChatRequest
 	if req.Prompt.Model, err = decodeModel(fields); err != nil {
 		return ChatRequest{}, err
 	}
-	named := false
-	if req.Prompt.Conversation, named, err = decodeMessages(fields); err != nil {
+	t := newThread()
+	if err = t.addMessages(fields); err != nil {
 		return ChatRequest{}, err
 	}
-	if req.Prompt.Effort, err = decodeEffort(fields); err != nil {
+	if req.Prompt.Conversation, err = t.conversation("messages"); err != nil {
 		return ChatRequest{}, err
 	}
-	if err := decodeStreaming(fields, &req); err != nil {
+	if raw, ok := fields.get("reasoning_effort"); ok {
+		if req.Prompt.Effort, err = decodeEffort(raw, "reasoning_effort"); err != nil {
+			return ChatRequest{}, err
+		}
+	}
+	if req.Prompt.MaxTokens, err = decodeLimit(fields, "max_tokens", "max_completion_tokens"); err != nil {
 		return ChatRequest{}, err
 	}
-	if err := checkUnsupported(fields); err != nil {
+	if req.Stop, err = decodeStop(fields); err != nil {
 		return ChatRequest{}, err
 	}
-	if req.Ignored, err = ignored(fields); err != nil {
+	if err = decodeStreaming(fields, &req); err != nil {
 		return ChatRequest{}, err
 	}
-	if named {
-		req.Ignored = append(req.Ignored, "messages.name")
-		slices.Sort(req.Ignored)
+	if req.Ignored, err = chatRules.apply(fields); err != nil {
+		return ChatRequest{}, err
 	}
+	if err = checkToolChoice(fields); err != nil {
+		return ChatRequest{}, err
+	}
+	if raw, ok := fields.get("response_format"); ok {
+		if req.Format, err = decodeFormat(raw, "response_format", true); err != nil {
+			return ChatRequest{}, err
+		}
+	}
+	req.Format.steer(&req.Prompt.Conversation)
+	req.Ignored = sorted(append(req.Ignored, t.ignored...))
 	return req, nil
+}
+
+// sorted returns names in order, each once; nil for none.
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // maxModel bounds the length of a model's name in bytes.
@@ -83,13 +106,8 @@ func decodeModel(fields object) (string, error) {
 	return model, nil
 }
 
-// decodeEffort returns the CLI's name for the effort asked for; empty if none is.
-func decodeEffort(fields object) (string, error) {
-	const param = "reasoning_effort"
-	raw, ok := fields.get(param)
-	if !ok {
-		return "", nil
-	}
+// decodeEffort returns the CLI's name for an effort.
+func decodeEffort(raw json.RawMessage, param string) (string, error) {
 	effort, err := asString(raw, param)
 	if err != nil {
 		return "", err
@@ -100,7 +118,75 @@ func decodeEffort(fields object) (string, error) {
 	case "medium", "high", "xhigh", "max":
 		return effort, nil
 	}
-	return "", badRequest(param, fmt.Sprintf("reasoning_effort %s is not known: use none, minimal, low, medium, high, xhigh or max", quote(effort)))
+	return "", badRequest(param, fmt.Sprintf("%s %s is not known: use none, minimal, low, medium, high, xhigh or max", param, quote(effort)))
+}
+
+// noLimit is more than any model can answer.
+const noLimit = 1 << 30
+
+// decodeLimit returns the least of the token limits given; 0 for none.
+func decodeLimit(fields object, params ...string) (int, error) {
+	limit := 0
+	for _, param := range params {
+		raw, ok := fields.get(param)
+		if !ok {
+			continue
+		}
+		n, err := asNumber(raw, param)
+		switch {
+		case err != nil:
+			return 0, err
+		case n != math.Trunc(n):
+			return 0, wrongType(param, "an integer", raw)
+		case n < 1:
+			return 0, badRequest(param, param+" must be at least 1")
+		}
+		if n := int(min(n, noLimit)); limit == 0 || n < limit {
+			limit = n
+		}
+	}
+	return limit, nil
+}
+
+// maxStops is how many stop sequences the API takes.
+const maxStops = 4
+
+func decodeStop(fields object) ([]string, error) {
+	const param = "stop"
+	raw, ok := fields.get(param)
+	if !ok {
+		return nil, nil
+	}
+	list := []json.RawMessage{raw}
+	switch typeOf(raw) {
+	case typeString:
+	case typeArray:
+		var err error
+		if list, err = asArray(raw, param); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, wrongType(param, "a string or an array of strings", raw)
+	}
+	if len(list) > maxStops {
+		return nil, badRequest(param, fmt.Sprintf("stop has %d sequences: at most %d are possible", len(list), maxStops))
+	}
+	var stops []string
+	for i, raw := range list {
+		path := param
+		if typeOf(fields[param]) == typeArray {
+			path = fmt.Sprintf("%s[%d]", param, i)
+		}
+		stop, err := asString(raw, path)
+		if err != nil {
+			return nil, err
+		}
+		if stop == "" {
+			return nil, badRequest(path, path+" is empty: a stop sequence needs at least one character")
+		}
+		stops = append(stops, stop)
+	}
+	return stops, nil
 }
 
 func decodeStreaming(fields object, req *ChatRequest) (err error) {
@@ -121,150 +207,4 @@ func decodeStreaming(fields object, req *ChatRequest) (err error) {
 		req.IncludeUsage, err = asBool(raw, "stream_options.include_usage")
 	}
 	return err
-}
-
-// decodeMessages returns the conversation, and whether messages bear names, which
-// have no effect. System texts count wherever they stand; every text part stays a
-// text of its own.
-func decodeMessages(fields object) (conversation prompt.Conversation, named bool, err error) {
-	raw, ok := fields.get("messages")
-	if !ok {
-		return conversation, false, badRequest("messages", "messages is required: send at least one user message")
-	}
-	list, err := asArray(raw, "messages")
-	if err != nil {
-		return conversation, false, err
-	}
-	var b prompt.Builder
-	for i, raw := range list {
-		path := fmt.Sprintf("messages[%d]", i)
-		message, err := asObject(raw, path)
-		if err != nil {
-			return conversation, false, err
-		}
-		if _, ok := message.get("name"); ok {
-			named = true
-		}
-		if err := addMessage(&b, message, path); err != nil {
-			return conversation, false, err
-		}
-	}
-	conversation, err = b.Conversation()
-	if err != nil {
-		return conversation, false, badRequest("messages", err.Error())
-	}
-	return conversation, named, nil
-}
-
-func addMessage(b *prompt.Builder, message object, path string) error {
-	raw, ok := message.get("role")
-	if !ok {
-		return badRequest(path+".role", path+".role is required: use system, developer, user or assistant")
-	}
-	role, err := asString(raw, path+".role")
-	if err != nil {
-		return err
-	}
-	switch role {
-	case "system", "developer", "user", "assistant":
-	case "tool", "function":
-		return unsupported(path+".role", fmt.Sprintf("%s.role is %q: tool results are not supported, send them as text of a user message", path, role))
-	default:
-		return badRequest(path+".role", fmt.Sprintf("%s.role is %s: use system, developer, user or assistant", path, quote(role)))
-	}
-	if role == "assistant" {
-		if err := checkAssistant(message, path); err != nil {
-			return err
-		}
-	}
-	texts, err := decodeContent(message, path+".content", role == "assistant")
-	if err != nil {
-		return err
-	}
-	if role == "user" || role == "assistant" {
-		b.Add(prompt.Role(role), texts...)
-		return nil
-	}
-	for _, text := range texts {
-		b.AddSystem(text)
-	}
-	return nil
-}
-
-// checkAssistant refuses what an assistant message can hold beside its text, rather
-// than drop it.
-func checkAssistant(message object, path string) error {
-	if raw, ok := message.get("tool_calls"); ok {
-		calls, err := asArray(raw, path+".tool_calls")
-		if err != nil {
-			return err
-		}
-		if len(calls) > 0 {
-			return unsupported(path+".tool_calls", path+".tool_calls is not supported: send the calls as text")
-		}
-	}
-	for _, name := range []string{"function_call", "refusal", "audio"} {
-		if _, ok := message.get(name); ok {
-			return unsupported(path+"."+name, fmt.Sprintf("%s.%s is not supported: send its text as content", path, name))
-		}
-	}
-	return nil
-}
-
-// decodeContent returns the texts of a message's content.
-func decodeContent(message object, path string, mayLack bool) ([]string, error) {
-	raw, ok := message.get("content")
-	if !ok {
-		if mayLack {
-			return nil, nil
-		}
-		return nil, badRequest(path, path+" is required: send a string or an array of text parts")
-	}
-	switch typeOf(raw) {
-	case typeString:
-		text, err := asString(raw, path)
-		return []string{text}, err
-	case typeArray:
-		return decodeParts(raw, path)
-	}
-	return nil, wrongType(path, "a string or an array of text parts", raw)
-}
-
-func decodeParts(raw json.RawMessage, path string) ([]string, error) {
-	list, err := asArray(raw, path)
-	if err != nil {
-		return nil, err
-	}
-	texts := make([]string, 0, len(list))
-	for i, raw := range list {
-		text, err := decodePart(raw, fmt.Sprintf("%s[%d]", path, i))
-		if err != nil {
-			return nil, err
-		}
-		texts = append(texts, text)
-	}
-	return texts, nil
-}
-
-func decodePart(raw json.RawMessage, path string) (string, error) {
-	part, err := asObject(raw, path)
-	if err != nil {
-		return "", err
-	}
-	raw, ok := part.get("type")
-	if !ok {
-		return "", badRequest(path+".type", path+".type is required: use text")
-	}
-	kind, err := asString(raw, path+".type")
-	if err != nil {
-		return "", err
-	}
-	if kind != "text" && kind != "input_text" {
-		return "", unsupported(path+".type", fmt.Sprintf("%s.type is %s: only text parts are supported", path, quote(kind)))
-	}
-	raw, ok = part.get("text")
-	if !ok {
-		return "", badRequest(path+".text", path+".text is required in a text part")
-	}
-	return asString(raw, path+".text")
 }

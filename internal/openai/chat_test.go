@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ocp/internal/prompt"
+	"ocp/internal/wire"
 )
 
 // chatBody makes a request of the given fields, on top of a model and one message.
@@ -22,10 +23,10 @@ func withMessages(messages string) string {
 	return `{"model":"opus","messages":[` + messages + `]}`
 }
 
-func user(texts ...string) prompt.Message      { return message(prompt.User, texts) }
-func assistant(texts ...string) prompt.Message { return message(prompt.Assistant, texts) }
+func user(texts ...string) prompt.Message      { return messageOf(prompt.User, texts) }
+func assistant(texts ...string) prompt.Message { return messageOf(prompt.Assistant, texts) }
 
-func message(role prompt.Role, texts []string) prompt.Message {
+func messageOf(role prompt.Role, texts []string) prompt.Message {
 	m := prompt.Message{Role: role}
 	for _, text := range texts {
 		m.Content = append(m.Content, prompt.Text(text))
@@ -40,6 +41,11 @@ func TestDecodeChat(t *testing.T) {
 		r.Effort = effort
 		return r
 	}
+	withLimit := func(n int) prompt.Request {
+		r := hi
+		r.MaxTokens = n
+		return r
+	}
 	conversation := func(system string, messages ...prompt.Message) ChatRequest {
 		return ChatRequest{Prompt: prompt.Request{Model: "opus", Conversation: prompt.Conversation{System: system, Messages: messages}}}
 	}
@@ -50,7 +56,7 @@ func TestDecodeChat(t *testing.T) {
 	}{
 		{"plain", chatBody(""), ChatRequest{Prompt: hi}},
 		{"white space around", " \n\t" + chatBody("") + "\r\n", ChatRequest{Prompt: hi}},
-		{"unknown fields", chatBody(`,"x":[{"y":1}],"Model":7,"STREAM":true`), ChatRequest{Prompt: hi}},
+		{"unknown fields", chatBody(`,"x":[{"y":1}],"Model":7,"STREAM":true,"odd\nname":1`), ChatRequest{Prompt: hi, Ignored: []string{"?", "Model", "STREAM", "x"}}},
 		{"nulls", chatBody(`,"n":null,"stream":null,"stream_options":null,"reasoning_effort":null,"tools":null,"tool_choice":null,"max_tokens":null,"logprobs":null,"response_format":null,"stop":null`), ChatRequest{Prompt: hi}},
 		{"doubled keys", `{"model":"x","model":"opus","messages":5,"messages":[{"role":"tool","role":"user","content":"hi"}]}`, ChatRequest{Prompt: hi}},
 		{"neutral values", chatBody(`,"n":1,"logprobs":false,"modalities":["text"],"response_format":{"type":"text"},"tool_choice":"auto","function_call":"none"`), ChatRequest{Prompt: hi}},
@@ -63,19 +69,36 @@ func TestDecodeChat(t *testing.T) {
 		{"minimal effort", chatBody(`,"reasoning_effort":"minimal"`), ChatRequest{Prompt: withEffort("low")}},
 		{"high effort", chatBody(`,"reasoning_effort":"high"`), ChatRequest{Prompt: withEffort("high")}},
 
-		{"ignored", chatBody(`,"temperature":0.5,"max_tokens":10,"stop":["a","b"],"tools":[{"type":"function"}],"seed":-1,"user":"me"`),
-			ChatRequest{Prompt: hi, Ignored: []string{"max_tokens", "seed", "stop", "temperature", "tools", "user"}}},
-		{"one stop", chatBody(`,"stop":"a"`), ChatRequest{Prompt: hi, Ignored: []string{"stop"}}},
+		{
+			"ignored", chatBody(`,"temperature":0.5,"tools":[{"type":"function","function":{"name":"f"}}],"seed":-1,"user":"me","store":true`),
+			ChatRequest{Prompt: hi, Ignored: []string{"seed", "store", "temperature", "tools", "user"}},
+		},
+		{"not stored", chatBody(`,"store":false,"tools":[],"stream_options":{"include_obfuscation":false}`), ChatRequest{Prompt: hi}},
+		{"one stop", chatBody(`,"stop":"a"`), ChatRequest{Prompt: hi, Stop: []string{"a"}}},
+		{"stops", chatBody(`,"stop":["a","\n\n"]`), ChatRequest{Prompt: hi, Stop: []string{"a", "\n\n"}}},
+		{"no stops", chatBody(`,"stop":[]`), ChatRequest{Prompt: hi}},
+		{"limit", chatBody(`,"max_tokens":10`), ChatRequest{Prompt: withLimit(10)}},
+		{"newer limit", chatBody(`,"max_completion_tokens":7.0`), ChatRequest{Prompt: withLimit(7)}},
+		{"two limits", chatBody(`,"max_completion_tokens":7,"max_tokens":5`), ChatRequest{Prompt: withLimit(5)}},
+		{"huge limit", chatBody(`,"max_tokens":1e300`), ChatRequest{Prompt: withLimit(noLimit)}},
 		{"names", withMessages(`{"role":"user","name":"ann","content":"hi"}`), ChatRequest{Prompt: hi, Ignored: []string{"messages.name"}}},
 
-		{"system texts", withMessages(`{"role":"system","content":"a"},{"role":"user","content":"hi"},{"role":"developer","content":[{"type":"text","text":"b"},{"type":"text","text":"c"}]},{"role":"assistant","content":"yo"},{"role":"user","content":"and?"}`),
-			conversation("a\n\nb\n\nc", user("hi"), assistant("yo"), user("and?"))},
-		{"parts", withMessages(`{"role":"user","content":[{"type":"text","text":"a "},{"type":"input_text","text":"\nb"},{"type":"text","text":""}]}`),
-			conversation("", user("a ", "\nb"))},
-		{"assistant without text", withMessages(`{"role":"user","content":"a"},{"role":"assistant","content":null,"refusal":null,"tool_calls":[]},{"role":"user","content":"b"},{"role":"assistant"},{"role":"assistant","content":""},{"role":"assistant","content":[]},{"role":"user","content":"c"}`),
-			conversation("", user("a", "b", "c"))},
-		{"odd characters", withMessages(`{"role":"user","content":"\u0000\u001b\ud83d\ude00\u2028\\ud800 \\\\\" <b>&amp;\r\n é"}`),
-			conversation("", user("\x00\x1b😀\u2028\\ud800 \\\\\" <b>&amp;\r\n é"))},
+		{
+			"system texts", withMessages(`{"role":"system","content":"a"},{"role":"user","content":"hi"},{"role":"developer","content":[{"type":"text","text":"b"},{"type":"text","text":"c"}]},{"role":"assistant","content":"yo"},{"role":"user","content":"and?"}`),
+			conversation("a\n\nb\n\nc", user("hi"), assistant("yo"), user("and?")),
+		},
+		{
+			"parts", withMessages(`{"role":"user","content":[{"type":"text","text":"a "},{"type":"input_text","text":"\nb"},{"type":"text","text":""}]}`),
+			conversation("", user("a ", "\nb")),
+		},
+		{
+			"assistant without text", withMessages(`{"role":"user","content":"a"},{"role":"assistant","content":null,"refusal":null,"tool_calls":[]},{"role":"user","content":"b"},{"role":"assistant"},{"role":"assistant","content":""},{"role":"assistant","content":[]},{"role":"user","content":"c"}`),
+			conversation("", user("a", "b", "c")),
+		},
+		{
+			"odd characters", withMessages(`{"role":"user","content":"\u0000\u001b\ud83d\ude00\u2028\\ud800 \\\\\" <b>&amp;\r\n é"}`),
+			conversation("", user("\x00\x1b😀\u2028\\ud800 \\\\\" <b>&amp;\r\n é")),
+		},
 		{"replacement character", withMessages(`{"role":"user","content":"�\ufffd"}`), conversation("", user("\ufffd\ufffd"))},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -91,7 +114,7 @@ func TestDecodeChat(t *testing.T) {
 }
 
 func TestDecodeChatRefuses(t *testing.T) {
-	deep := strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth)
+	deep := strings.Repeat("[", wire.MaxDepth) + strings.Repeat("]", wire.MaxDepth)
 	for _, test := range []struct {
 		name  string
 		body  string
@@ -131,17 +154,15 @@ func TestDecodeChatRefuses(t *testing.T) {
 		{"no role", withMessages(`{"content":"a"}`), "messages[0].role", "required"},
 		{"odd role", withMessages(`{"role":"User","content":"a"}`), "messages[0].role", `"User": use system`},
 		{"role as number", withMessages(`{"role":1,"content":"a"}`), "messages[0].role", "must be a string"},
-		{"tool role", withMessages(`{"role":"tool","content":"a","tool_call_id":"x"}`), "messages[0].role", "tool results are not supported"},
 		{"no content", withMessages(`{"role":"user"}`), "messages[0].content", "required"},
 		{"null content", withMessages(`{"role":"system","content":null}`), "messages[0].content", "required"},
-		{"content as object", withMessages(`{"role":"user","content":{}}`), "messages[0].content", "must be a string or an array of text parts, not an object"},
+		{"content as object", withMessages(`{"role":"user","content":{}}`), "messages[0].content", "must be a string or an array of parts, not an object"},
 		{"part as text", withMessages(`{"role":"user","content":["a"]}`), "messages[0].content[0]", "must be an object"},
 		{"part without type", withMessages(`{"role":"user","content":[{"text":"a"}]}`), "messages[0].content[0].type", "required"},
-		{"image", withMessages(`{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"x"}}]}`), "messages[0].content[1].type", `"image_url": only text`},
 		{"part without text", withMessages(`{"role":"user","content":[{"type":"text"}]}`), "messages[0].content[0].text", "required"},
 		{"part of a number", withMessages(`{"role":"user","content":[{"type":"text","text":1}]}`), "messages[0].content[0].text", "must be a string, not a number"},
-		{"tool calls", withMessages(`{"role":"assistant","content":null,"tool_calls":[{"id":"x"}]}`), "messages[0].tool_calls", "not supported"},
-		{"refusal", withMessages(`{"role":"assistant","content":null,"refusal":"no"}`), "messages[0].refusal", "not supported"},
+		{"function role", withMessages(`{"role":"function","name":"f","content":"a"}`), "messages[0].role", "use tool_calls"},
+		{"audio of the assistant", withMessages(`{"role":"assistant","audio":{"id":"x"}}`), "messages[0].audio", "not supported"},
 		{"function call", withMessages(`{"role":"assistant","content":null,"function_call":{}}`), "messages[0].function_call", "not supported"},
 
 		{"many", chatBody(`,"n":3`), "n", "must be 1"},
@@ -155,12 +176,16 @@ func TestDecodeChatRefuses(t *testing.T) {
 		{"logprobs", chatBody(`,"logprobs":true`), "logprobs", "not to be had"},
 		{"audio", chatBody(`,"audio":{}`), "audio", "not supported"},
 		{"modalities", chatBody(`,"modalities":["text","audio"]`), "modalities", `"audio"`},
-		{"response format", chatBody(`,"response_format":{"type":"json_object"}`), "response_format", "json_object"},
-		{"forced tool", chatBody(`,"tool_choice":{"type":"function"}`), "tool_choice", "cannot be forced"},
-		{"required tool", chatBody(`,"tool_choice":"required"`), "tool_choice", "cannot be forced"},
+		{"required tool", chatBody(`,"tool_choice":"required"`), "tool_choice", "cannot force"},
 		{"stop as number", chatBody(`,"stop":5`), "stop", "must be a string or an array of strings, not a number"},
+		{"five stops", chatBody(`,"stop":["a","b","c","d","e"]`), "stop", "at most 4"},
+		{"empty stop", chatBody(`,"stop":["a",""]`), "stop[1]", "empty"},
+		{"one empty stop", chatBody(`,"stop":""`), "stop", "empty"},
 		{"stop with a number", chatBody(`,"stop":["a",5]`), "stop[1]", "must be a string"},
 		{"tools as object", chatBody(`,"tools":{}`), "tools", "must be an array"},
+		{"no tokens", chatBody(`,"max_tokens":0`), "max_tokens", "at least 1"},
+		{"limit as text", chatBody(`,"max_completion_tokens":"9"`), "max_completion_tokens", "must be a number"},
+		{"moderation", chatBody(`,"moderation":{}`), "moderation", "not supported"},
 		{"fraction of a token", chatBody(`,"max_tokens":1.5`), "max_tokens", "must be an integer"},
 		{"temperature as text", chatBody(`,"temperature":"hot"`), "temperature", "must be a number"},
 	} {
@@ -202,16 +227,65 @@ func FuzzDecodeChat(f *testing.F) {
 			}
 			return
 		}
-		again, err := DecodeChat(encodeChat(t, got.Prompt))
-		if err != nil {
-			t.Fatalf("what was accepted is refused: %v", err)
-		}
-		want := got.Prompt
-		want.Effort = ""
-		if diff := cmp.Diff(want, again.Prompt); diff != "" {
-			t.Fatal(diff)
+		checkAccepted(t, got.Prompt)
+		if plain, ok := textOf(got.Prompt); ok {
+			again, err := DecodeChat(encodeChat(t, plain))
+			if err != nil {
+				t.Fatalf("what was accepted is refused: %v", err)
+			}
+			plain.Effort, plain.MaxTokens = "", 0
+			if diff := cmp.Diff(plain, again.Prompt); diff != "" {
+				t.Fatal(diff)
+			}
 		}
 	})
+}
+
+// checkAccepted checks what must hold of every request that is passed on.
+func checkAccepted(t *testing.T, req prompt.Request) {
+	t.Helper()
+	if n := len(req.Messages); n == 0 || req.Messages[n-1].Role != prompt.User {
+		t.Fatalf("the last message is not the user's: %+v", req.Messages)
+	}
+	called := map[string]bool{}
+	for _, m := range req.Messages {
+		for _, b := range m.Content {
+			var block struct {
+				ID, Name  string
+				ToolUseID string `json:"tool_use_id"`
+				Input     map[string]any
+			}
+			if b.Raw == nil {
+				continue
+			}
+			if err := json.Unmarshal(b.Raw, &block); err != nil {
+				t.Fatalf("%s is no block: %v", b.Raw, err)
+			}
+			switch b.Type {
+			case "tool_use":
+				if called[block.ID] || !plainName(block.ID) || !plainName(block.Name) || block.Input == nil || m.Role != prompt.Assistant {
+					t.Fatalf("a bad call: %s", b.Raw)
+				}
+				called[block.ID] = true
+			case "tool_result":
+				if !called[block.ToolUseID] || m.Role != prompt.User {
+					t.Fatalf("a result without a call: %s", b.Raw)
+				}
+			}
+		}
+	}
+}
+
+// textOf returns a request if its blocks are all text.
+func textOf(req prompt.Request) (prompt.Request, bool) {
+	for _, m := range req.Messages {
+		for _, b := range m.Content {
+			if b.Raw != nil {
+				return req, false
+			}
+		}
+	}
+	return req, true
 }
 
 // encodeChat makes the body of a request for a conversation.

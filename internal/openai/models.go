@@ -3,8 +3,6 @@ package openai
 import (
 	"fmt"
 	"net/http"
-	"strconv"
-	"time"
 )
 
 // DefaultModels are the names offered if the operator names none: the CLI's aliases
@@ -13,26 +11,27 @@ func DefaultModels() []string {
 	return []string{"opus", "sonnet", "haiku", "claude-opus-4-6", "claude-sonnet-4-6", "claude-haiku-4-5"}
 }
 
-// AppendModels appends the list of models. Created is the same for all, since the CLI
-// tells no dates of its models.
-func AppendModels(dst []byte, ids []string, created time.Time) []byte {
+// modelsCreated is the first of January 2026: the API wants a date for each model, and
+// the CLI tells none.
+const modelsCreated = "1767225600"
+
+// AppendModels appends the list of models.
+func AppendModels(dst []byte, ids []string) []byte {
 	dst = append(dst, `{"object":"list","data":[`...)
 	for i, id := range ids {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = AppendModel(dst, id, created)
+		dst = AppendModel(dst, id)
 	}
 	return append(dst, `]}`...)
 }
 
 // AppendModel appends one model.
-func AppendModel(dst []byte, id string, created time.Time) []byte {
+func AppendModel(dst []byte, id string) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = appendString(dst, id)
-	dst = append(dst, `,"object":"model","created":`...)
-	dst = strconv.AppendInt(dst, created.Unix(), 10)
-	return append(dst, `,"owned_by":"anthropic"}`...)
+	return append(dst, `,"object":"model","created":`+modelsCreated+`,"owned_by":"anthropic"}`...)
 }
 
 // NoSuchModel is the error for a model that is not in the list.

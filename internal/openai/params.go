@@ -8,139 +8,153 @@ import (
 	"slices"
 )
 
-// ignoredParams are the parameters that are taken and have no effect: the CLI has no
-// way to set them. Their types are checked all the same.
-var ignoredParams = map[string]func(json.RawMessage, string) error{
-	"frequency_penalty":      number,
-	"functions":              array,
-	"logit_bias":             dict,
-	"max_completion_tokens":  integer,
-	"max_tokens":             integer,
-	"metadata":               dict,
-	"parallel_tool_calls":    boolean,
-	"prediction":             dict,
-	"presence_penalty":       number,
-	"prompt_cache_key":       text,
-	"prompt_cache_retention": text,
-	"safety_identifier":      text,
-	"seed":                   integer,
-	"service_tier":           text,
-	"stop":                   textOrTexts,
-	"store":                  boolean,
-	"temperature":            number,
-	"tools":                  array,
-	"top_logprobs":           integer,
-	"top_p":                  number,
-	"user":                   text,
-	"verbosity":              text,
-	"web_search_options":     dict,
+// rule checks the value of a field that is there. It says whether the field is one that
+// has no effect.
+type rule func(raw json.RawMessage, param string) (ignored bool, err error)
+
+// rules are all the fields of a request that the API has. Fields that are not among
+// them have no effect either.
+type rules map[string]rule
+
+// chatRules are the fields of a chat completion request.
+var chatRules = rules{
+	"model":                 read,
+	"messages":              read,
+	"stream":                read,
+	"stream_options":        streamOptions,
+	"reasoning_effort":      read,
+	"max_tokens":            read,
+	"max_completion_tokens": read,
+	"stop":                  read,
+	"response_format":       read,
+	"tool_choice":           read,
+	"function_call":         legacyChoice,
+	"n":                     onlyOne,
+	"modalities":            onlyText,
+	"logprobs":              onlyFalse,
+	"audio":                 never,
+	"moderation":            never,
+
+	"frequency_penalty":      ignoredIf(number),
+	"functions":              ignoredIf(array),
+	"logit_bias":             ignoredIf(dict),
+	"metadata":               ignoredIf(dict),
+	"parallel_tool_calls":    ignoredIf(boolean),
+	"prediction":             ignoredIf(dict),
+	"presence_penalty":       ignoredIf(number),
+	"prompt_cache_key":       ignoredIf(text),
+	"prompt_cache_options":   ignoredIf(dict),
+	"prompt_cache_retention": ignoredIf(text),
+	"safety_identifier":      ignoredIf(text),
+	"seed":                   ignoredIf(integer),
+	"service_tier":           ignoredIf(text),
+	"store":                  notStored,
+	"temperature":            ignoredIf(number),
+	"tools":                  ignoredTools,
+	"top_logprobs":           ignoredIf(integer),
+	"top_p":                  ignoredIf(number),
+	"user":                   ignoredIf(text),
+	"verbosity":              ignoredIf(text),
+	"web_search_options":     ignoredIf(dict),
 }
 
-// ignored returns the names of the parameters given that have no effect, sorted.
-func ignored(fields object) (names []string, err error) {
-	for _, name := range slices.Sorted(maps.Keys(ignoredParams)) {
+// maxNamed bounds how many unknown fields are named.
+const maxNamed = 32
+
+// apply checks the fields of a request and returns the names of those given that have
+// no effect.
+func (r rules) apply(fields object) (ignored []string, err error) {
+	unknown := 0
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		raw, ok := fields.get(name)
 		if !ok {
 			continue
 		}
-		if err := ignoredParams[name](raw, name); err != nil {
+		check, known := r[name]
+		if !known {
+			if unknown++; unknown <= maxNamed {
+				ignored = append(ignored, shown(name))
+			}
+			continue
+		}
+		without, err := check(raw, name)
+		if err != nil {
 			return nil, err
 		}
-		names = append(names, name)
-	}
-	return names, nil
-}
-
-// checkUnsupported refuses the parameters that would change what the answer is, if
-// they ask for anything but what is always given.
-func checkUnsupported(fields object) error {
-	for _, param := range []struct {
-		name  string
-		check func(json.RawMessage, string) error
-	}{
-		{"n", onlyOne},
-		{"logprobs", onlyFalse},
-		{"audio", never},
-		{"modalities", onlyText},
-		{"response_format", onlyTextFormat},
-		{"tool_choice", unforced},
-		{"function_call", unforced},
-	} {
-		if raw, ok := fields.get(param.name); ok {
-			if err := param.check(raw, param.name); err != nil {
-				return err
-			}
+		if without {
+			ignored = append(ignored, name)
 		}
 	}
-	return nil
+	return ignored, nil
 }
 
-func onlyOne(raw json.RawMessage, param string) error {
+// shown is a field's name as it can stand in a header.
+func shown(name string) string {
+	const most = 64
+	if !plainName(name) || len(name) > most {
+		return "?"
+	}
+	return name
+}
+
+// read is a field that is decoded, and checked, elsewhere.
+func read(json.RawMessage, string) (bool, error) { return false, nil }
+
+// ignoredIf is a field that has no effect if it passes the check.
+func ignoredIf(check func(json.RawMessage, string) error) rule {
+	return func(raw json.RawMessage, param string) (bool, error) { return true, check(raw, param) }
+}
+
+func onlyOne(raw json.RawMessage, param string) (bool, error) {
 	n, err := asNumber(raw, param)
 	if err == nil && n != 1 {
 		err = unsupported(param, param+" must be 1: send one request for each answer")
 	}
-	return err
+	return false, err
 }
 
-func onlyFalse(raw json.RawMessage, param string) error {
+func onlyFalse(raw json.RawMessage, param string) (bool, error) {
 	wanted, err := asBool(raw, param)
 	if err == nil && wanted {
-		err = unsupported(param, param+" are not to be had: leave the field out")
+		err = unsupported(param, param+" is not to be had: leave the field out")
 	}
-	return err
+	return false, err
 }
 
-func never(_ json.RawMessage, param string) error {
-	return unsupported(param, param+" is not supported: leave the field out")
+func never(_ json.RawMessage, param string) (bool, error) {
+	return false, unsupported(param, param+" is not supported: leave the field out")
 }
 
-func onlyText(raw json.RawMessage, param string) error {
+// notStored is a wish that is granted if it is that nothing be kept.
+func notStored(raw json.RawMessage, param string) (bool, error) { return asBool(raw, param) }
+
+func streamOptions(raw json.RawMessage, param string) (bool, error) {
+	options, err := asObject(raw, param)
+	if err != nil {
+		return false, err
+	}
+	obfuscation, ok := options.get("include_obfuscation")
+	if !ok {
+		return false, nil
+	}
+	return asBool(obfuscation, param+".include_obfuscation")
+}
+
+func onlyText(raw json.RawMessage, param string) (bool, error) {
 	list, err := asArray(raw, param)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for i, raw := range list {
 		path := fmt.Sprintf("%s[%d]", param, i)
 		switch modality, err := asString(raw, path); {
 		case err != nil:
-			return err
+			return false, err
 		case modality != "text":
-			return unsupported(param, fmt.Sprintf("%s is %s: only text is supported", path, quote(modality)))
+			return false, unsupported(param, fmt.Sprintf("%s is %s: only text is supported", path, quote(modality)))
 		}
 	}
-	return nil
-}
-
-func onlyTextFormat(raw json.RawMessage, param string) error {
-	format, err := asObject(raw, param)
-	if err != nil {
-		return err
-	}
-	raw, ok := format.get("type")
-	if !ok {
-		return badRequest(param+".type", param+".type is required: use text")
-	}
-	kind, err := asString(raw, param+".type")
-	if err == nil && kind != "text" {
-		err = unsupported(param, fmt.Sprintf("%s.type is %s: only text is supported", param, quote(kind)))
-	}
-	return err
-}
-
-// unforced takes a choice of tools that plain text satisfies.
-func unforced(raw json.RawMessage, param string) error {
-	var choice string
-	if typeOf(raw) == typeString {
-		var err error
-		if choice, err = asString(raw, param); err != nil {
-			return err
-		}
-	}
-	if choice == "auto" || choice == "none" {
-		return nil
-	}
-	return unsupported(param, param+" cannot be forced: use auto or none")
+	return false, nil
 }
 
 func number(raw json.RawMessage, param string) error {
@@ -174,23 +188,4 @@ func array(raw json.RawMessage, param string) error {
 func dict(raw json.RawMessage, param string) error {
 	_, err := asObject(raw, param)
 	return err
-}
-
-func textOrTexts(raw json.RawMessage, param string) error {
-	if typeOf(raw) != typeArray {
-		if typeOf(raw) != typeString {
-			return wrongType(param, "a string or an array of strings", raw)
-		}
-		return text(raw, param)
-	}
-	list, err := asArray(raw, param)
-	if err != nil {
-		return err
-	}
-	for i, raw := range list {
-		if err := text(raw, fmt.Sprintf("%s[%d]", param, i)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
