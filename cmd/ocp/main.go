@@ -1,5 +1,5 @@
-// Command ocp is a local proxy that lets any program that speaks the OpenAI HTTP API
-// talk to Claude through an interactive Claude Code session.
+// Command ocp is a local proxy that lets any program that speaks the OpenAI or the
+// Anthropic HTTP API talk to Claude through an interactive Claude Code session.
 package main
 
 import (
@@ -40,7 +40,7 @@ func run(p program, args []string) int {
 	code, exited := 0, false
 	parser, err := kong.New(&commands{},
 		kong.Name("ocp"),
-		kong.Description("Claude over the OpenAI HTTP API, through an interactive Claude Code session."),
+		kong.Description("Claude over the OpenAI and Anthropic HTTP APIs, through an interactive Claude Code session."),
 		kong.DefaultEnvars("OCP"),
 		kong.Writers(p.stdout, p.stderr),
 		kong.Exit(func(c int) { code, exited = c, true }),
@@ -69,9 +69,11 @@ func run(p program, args []string) int {
 }
 
 // signalContext is cancelled by SIGINT and SIGTERM; a second one ends the process at
-// once. SIGHUP is ignored: losing the terminal does not stop a service.
+// once. SIGHUP does nothing: losing the terminal does not stop a service. It is taken and
+// dropped, since a program inherits it if it is ignored: sessions must end when their
+// PTYs close, also before the CLI has a handler of its own.
 func signalContext() (context.Context, func()) {
-	signal.Ignore(syscall.SIGHUP)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop

@@ -13,6 +13,7 @@ import (
 	"ocp/internal/admission"
 	"ocp/internal/claude"
 	"ocp/internal/config"
+	"ocp/internal/openai"
 	"ocp/internal/prompt"
 	"ocp/internal/server"
 )
@@ -49,6 +50,10 @@ func (b backend) Start(ctx context.Context, req prompt.Request) (server.Session,
 // startProxy opens everything in the order in which it must close. On an error
 // nothing is left open.
 func startProxy(c config.Serve, env []string, logger *slog.Logger) (*proxy, error) {
+	keys, err := c.Keys()
+	if err != nil {
+		return nil, err
+	}
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
@@ -59,12 +64,16 @@ func startProxy(c config.Serve, env []string, logger *slog.Logger) (*proxy, erro
 	}
 	p := &proxy{launcher: launcher, listener: listener, served: make(chan error, 1)}
 	p.api = server.New(server.Options{
-		Backend:     backend{launcher},
-		Admission:   admission.New(admission.Options{Slots: c.Concurrency, Queue: c.Queue}),
-		Version:     version(),
-		Logger:      logger,
-		TurnTimeout: c.TurnTimeout,
-		KeepAlive:   c.KeepAlive,
+		Backend:      backend{launcher},
+		Admission:    admission.New(admission.Options{Slots: c.Concurrency, Queue: c.Queue}),
+		Version:      version(),
+		Logger:       logger,
+		Models:       append(openai.DefaultModels(), c.Models...),
+		StrictParams: c.StrictParams,
+		Keys:         keys,
+		Loopback:     c.Loopback(),
+		TurnTimeout:  c.TurnTimeout,
+		KeepAlive:    c.KeepAlive,
 	})
 	p.http = &http.Server{
 		Handler:           p.api.Handler(),

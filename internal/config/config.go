@@ -9,22 +9,29 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Serve is what `ocp serve` can be told. The tags are read by the command line parser;
 // each flag has an environment variable of the same name, with OCP_ in front.
 type Serve struct {
-	Listen   string `default:"127.0.0.1:3456" help:"Address to serve on. Loopback only. Port 0 takes a free one."`
+	Listen   string `default:"127.0.0.1:3456" help:"Address to serve on. Beyond loopback it needs keys. Port 0 takes a free one."`
 	Claude   string `placeholder:"PATH" help:"The claude binary. Default: the one on PATH, or ~/.local/bin/claude."`
 	StateDir string `placeholder:"DIR" help:"OCP's own directory: running sessions, kept transcripts. Default: ~/.local/state/ocp."`
+
+	APIKey     []string `name:"api-key" placeholder:"KEY" help:"A key that clients must send, as a bearer token or x-api-key. Several: with commas, or the flag again. Better given by the environment or --api-key-file: other users can read a command line."`
+	APIKeyFile string   `name:"api-key-file" placeholder:"FILE" help:"File of hashed keys, one a line: sha256:HEX and, if you like, a name. 'printf %s KEY | sha256sum' prints the HEX."`
 
 	Concurrency int    `default:"2" help:"How many turns run at once. A session takes about 250 MB while it runs."`
 	Queue       int    `default:"16" help:"How many more requests wait for their turn. One more is answered with 429."`
 	Effort      string `default:"low" help:"Reasoning effort of requests that name none. Empty for the CLI's own default."`
 
+	Models       []string `placeholder:"NAME" help:"Further names for the list of models. Any name the CLI knows can be asked for, listed or not."`
+	StrictParams bool     `help:"Refuse requests with parameters that have no effect. Otherwise the header Ocp-Ignored-Params names them."`
+
 	TurnTimeout  time.Duration `default:"10m" help:"How long a turn may take, from its slot to its end."`
 	StartTimeout time.Duration `default:"1m" help:"How long a session may take to start."`
-	KeepAlive    time.Duration `default:"15s" help:"A streamed answer that is silent this long gets an SSE comment."`
+	KeepAlive    time.Duration `default:"15s" help:"A streamed answer that is silent this long gets an SSE comment, or a ping event."`
 
 	HookTransport   string   `default:"http" enum:"http,command" help:"How the CLI's hooks reach ocp: http, or command where a policy forbids http hooks."`
 	PassEnv         []string `placeholder:"NAME" help:"Further variables of ocp's environment that sessions get."`
@@ -39,7 +46,8 @@ const maxConcurrency = 256
 // Validate says what is wrong, naming the flag, all faults at once.
 func (s *Serve) Validate() error {
 	return errors.Join(
-		validListen(s.Listen),
+		validListen(s.Listen, len(s.APIKey) > 0 || s.APIKeyFile != ""),
+		validKeys(s.APIKey),
 		between("--concurrency", s.Concurrency, 1, maxConcurrency),
 		between("--queue", s.Queue, 0, 1<<16),
 		positive("--turn-timeout", s.TurnTimeout),
@@ -47,23 +55,34 @@ func (s *Serve) Validate() error {
 		positive("--keep-alive", s.KeepAlive),
 		validEffort(s.Effort),
 		validNames(s.PassEnv),
+		validModels(s.Models),
 	)
 }
 
-// validListen allows loopback alone: there are no keys yet that could guard a port
-// that others can reach.
-func validListen(listen string) error {
+// validListen allows addresses that others can reach only if there are keys.
+func validListen(listen string, keys bool) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
 		return fmt.Errorf("--listen: %q is not HOST:PORT", listen)
 	}
-	if host == "localhost" {
-		return nil
-	}
-	if addr, err := netip.ParseAddr(host); err != nil || !addr.IsLoopback() {
-		return fmt.Errorf("--listen: %q is not a loopback address, and without keys ocp serves on loopback only: use 127.0.0.1, [::1] or localhost", host)
+	if !keys && !isLoopback(host) {
+		return fmt.Errorf("--listen: %q is not a loopback address, and without keys ocp serves on loopback only: give it --api-key-file or OCP_API_KEY, or use 127.0.0.1, [::1] or localhost", host)
 	}
 	return nil
+}
+
+// Loopback reports whether only programs on this machine can reach what is served.
+func (s *Serve) Loopback() bool {
+	host, _, err := net.SplitHostPort(s.Listen)
+	return err == nil && isLoopback(host)
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
 }
 
 func between(flag string, n, low, high int) error {
@@ -90,10 +109,22 @@ func validEffort(effort string) error {
 	return nil
 }
 
+func validModels(names []string) error {
+	for _, name := range names {
+		if name == "" || strings.ContainsFunc(name, unicode.IsControl) {
+			return fmt.Errorf("--models: %q is not the name of a model", name)
+		}
+	}
+	return nil
+}
+
 func validNames(names []string) error {
 	for _, name := range names {
 		if name == "" || strings.ContainsAny(name, "= \t\n\x00") {
 			return fmt.Errorf("--pass-env: %q is not the name of a variable", name)
+		}
+		if name == "OCP_API_KEY" {
+			return errors.New("--pass-env: OCP_API_KEY holds the keys of clients, which no session gets")
 		}
 	}
 	return nil

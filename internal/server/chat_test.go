@@ -325,9 +325,9 @@ func TestFailuresGiveSlotsBack(t *testing.T) {
 func TestIgnoredParams(t *testing.T) {
 	r := start(t, Options{}, oneSlot)
 	for _, stream := range []string{"true", "false"} {
-		got := r.send(t.Context(), `{"model":"opus","messages":[{"role":"user","content":"hi"}],"temperature":1,"max_tokens":5,"stream":`+stream+`}`)
+		got := r.send(t.Context(), `{"model":"opus","messages":[{"role":"user","content":"hi"}],"temperature":1,"seed":5,"stream":`+stream+`}`)
 		(<-r.backend.started).say(turn.Delta{Text: "a"}, finished)
-		if got := (<-got).header.Get("Ocp-Ignored-Params"); got != "max_tokens, temperature" {
+		if got := (<-got).header.Get("Ocp-Ignored-Params"); got != "seed, temperature" {
 			t.Errorf("the header is %q", got)
 		}
 	}

@@ -16,6 +16,7 @@ type exchange struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	r       *http.Request
+	dialect *dialect
 	id      string
 	begun   time.Time
 	status  int         // what was sent; zero while nothing was
@@ -28,18 +29,30 @@ type handler func(x *exchange) error
 
 // route is the adapter between handlers and net/http: the one place where requests
 // get their id, errors are written, panics end and the log line is made. No methods
-// means all.
-func (s *Server) route(h handler, methods ...string) http.Handler {
+// means all. Only clients with a key get past it, if there are keys.
+func (s *Server) route(d *dialect, h handler, methods ...string) http.Handler {
+	return s.handle(d, s.guard, h, methods)
+}
+
+// open is a route that is open to all.
+func (s *Server) open(d *dialect, h handler, methods ...string) http.Handler {
+	return s.handle(d, func(*exchange) error { return nil }, h, methods)
+}
+
+func (s *Server) handle(d *dialect, guard, h handler, methods []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{
 			w:       w,
 			control: http.NewResponseController(w),
 			r:       r,
+			dialect: d,
 			id:      "req_" + strings.ToLower(rand.Text()),
 			begun:   time.Now(),
 		}
-		w.Header().Set("X-Request-Id", x.id)
-		err := x.run(h, methods)
+		for _, name := range d.idHeaders {
+			w.Header().Set(name, x.id)
+		}
+		err := x.run(guard, h, methods)
 		begun := x.status != 0
 		if err != nil && !begun {
 			s.writeError(x, err)
@@ -51,12 +64,15 @@ func (s *Server) route(h handler, methods ...string) http.Handler {
 	})
 }
 
-func (x *exchange) run(h handler, methods []string) (err error) {
+func (x *exchange) run(guard, h handler, methods []string) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &panicked{value: v, stack: debug.Stack()}
 		}
 	}()
+	if err := guard(x); err != nil {
+		return err
+	}
 	if len(methods) > 0 && !slices.Contains(methods, x.r.Method) {
 		x.w.Header().Set("Allow", strings.Join(methods, ", "))
 		return methodNotAllowed(x.r.Method, methods)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ocp/internal/admission"
+	"ocp/internal/anthropic"
 	"ocp/internal/openai"
 	"ocp/internal/turn"
 )
@@ -115,6 +116,12 @@ func outcome(err error) string {
 	if _, ok := errors.AsType[*openai.Error](err); ok {
 		return "bad_request"
 	}
+	if _, ok := errors.AsType[*anthropic.Error](err); ok {
+		return "bad_request"
+	}
+	if f, ok := errors.AsType[*fault](err); ok && f.status < 500 {
+		return "bad_request"
+	}
 	return "internal"
 }
 
@@ -133,6 +140,9 @@ func severity(err error) slog.Level {
 // errorText is an error for the log. The message of a bad request may quote the
 // client's text, so only its place is shown.
 func errorText(err error) string {
+	if bad, ok := errors.AsType[*anthropic.Error](err); ok {
+		return strconv.Itoa(bad.Status) + " " + bad.Type + " (" + bad.Field + ")"
+	}
 	bad, ok := errors.AsType[*openai.Error](err)
 	if !ok {
 		return err.Error()

@@ -11,7 +11,7 @@ import (
 
 // models answers GET /v1/models.
 func (s *Server) models(x *exchange) error {
-	return s.writeJSON(x, http.StatusOK, openai.AppendModels(nil, s.options.Models, s.started))
+	return s.writeJSON(x, http.StatusOK, openai.AppendModels(nil, s.options.Models))
 }
 
 // model answers GET /v1/models/{id}.
@@ -20,7 +20,7 @@ func (s *Server) model(x *exchange) error {
 	if !slices.Contains(s.options.Models, id) {
 		return openai.NoSuchModel(id)
 	}
-	return s.writeJSON(x, http.StatusOK, openai.AppendModel(nil, id, s.started))
+	return s.writeJSON(x, http.StatusOK, openai.AppendModel(nil, id))
 }
 
 // healthz answers as long as the process serves at all; it says nothing of sessions.
@@ -36,10 +36,9 @@ func (s *Server) healthz(x *exchange) error {
 }
 
 func (s *Server) notFound(x *exchange) error {
-	return &openai.Error{
-		Status:  http.StatusNotFound,
-		Type:    openai.TypeInvalidRequest,
-		Code:    "unknown_url",
-		Message: "nothing is served at this path: use POST /v1/chat/completions or GET /v1/models",
+	return &fault{
+		status:  http.StatusNotFound,
+		code:    "unknown_url",
+		message: "nothing is served at this path: use POST /v1/chat/completions, POST /v1/messages or GET /v1/models",
 	}
 }

@@ -117,7 +117,7 @@ func TestBadRequest(t *testing.T) {
 	}{
 		{``, 400, "", ""},
 		{`{"model":"opus"}`, 400, "", "messages"},
-		{`{"model":"opus","messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, 400, "unsupported_parameter", "messages[0].content[0].type"},
+		{`{"model":"opus","messages":[{"role":"user","content":[{"type":"input_audio"}]}]}`, 400, "unsupported_parameter", "messages[0].content[0].type"},
 		{`{"model":"opus","messages":[{"role":"user","content":"a"}],"n":2}`, 400, "unsupported_parameter", "n"},
 		{`{"model":"opus","messages":[{"role":"user","content":"a"}],"stop":5}`, 400, "invalid_type", "stop"},
 		{strings.Repeat(" ", 1001), 413, "request_too_large", ""},

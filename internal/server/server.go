@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ocp/internal/admission"
+	"ocp/internal/config"
 	"ocp/internal/openai"
 	"ocp/internal/prompt"
 	"ocp/internal/turn"
@@ -43,6 +44,13 @@ type Options struct {
 	Models    []string        // the names in /v1/models; default openai.DefaultModels
 	Version   string          // shown by /healthz
 	Logger    *slog.Logger    // default: none
+
+	// StrictParams refuses requests with a parameter that has no effect, which are
+	// otherwise answered with its name in the header Ocp-Ignored-Params.
+	StrictParams bool
+
+	Keys     []config.Key // of clients; if there are any, every route but /healthz wants one
+	Loopback bool         // only programs on this machine can reach the listener
 
 	// TurnTimeout bounds a turn from the moment it has a slot; the wait for the slot
 	// has the same bound of its own. Default 10m.
@@ -109,11 +117,17 @@ func New(o Options) *Server {
 // Handler returns the routes.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/v1/chat/completions", s.route(s.chat, http.MethodPost))
-	mux.Handle("/v1/models", s.route(s.models, http.MethodGet, http.MethodHead))
-	mux.Handle("/v1/models/{id...}", s.route(s.model, http.MethodGet, http.MethodHead))
-	mux.Handle("/healthz", s.route(s.healthz, http.MethodGet, http.MethodHead))
-	mux.Handle("/", s.route(s.notFound))
+	mux.Handle("/v1/chat/completions", s.route(openaiDialect, s.chat, http.MethodPost))
+	mux.Handle("/v1/responses", s.route(responsesDialect, s.responses, http.MethodPost))
+	s.handleMessages(mux)
+	mux.Handle("/v1/models", byClient(
+		s.route(openaiDialect, s.models, http.MethodGet, http.MethodHead),
+		s.route(anthropicDialect, s.anthropicModels, http.MethodGet, http.MethodHead)))
+	mux.Handle("/v1/models/{id...}", byClient(
+		s.route(openaiDialect, s.model, http.MethodGet, http.MethodHead),
+		s.route(anthropicDialect, s.anthropicModel, http.MethodGet, http.MethodHead)))
+	mux.Handle("/healthz", s.open(openaiDialect, s.healthz, http.MethodGet, http.MethodHead))
+	mux.Handle("/", s.route(openaiDialect, s.notFound))
 	return mux
 }
 

@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// keepAlive is an SSE comment: clients skip it, what stands between sees traffic.
-const keepAlive = ": keep-alive\n\n"
-
 // stream writes an SSE response. The status is sent with the first bytes, be they an
 // event's or a keep-alive's; until then the request can still be answered otherwise.
 type stream struct {
@@ -50,7 +47,7 @@ func (st *stream) ping() {
 	if st.closed {
 		return
 	}
-	if err := st.write([]byte(keepAlive)); err != nil {
+	if err := st.write([]byte(st.x.dialect.keepAlive)); err != nil {
 		st.fail(err)
 	}
 }

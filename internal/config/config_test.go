@@ -1,0 +1,118 @@
+package config
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// valid is what the defaults are.
+func valid() Serve {
+	return Serve{
+		Listen: "127.0.0.1:3456", Concurrency: 2, Queue: 16, Effort: "low",
+		TurnTimeout: time.Minute, StartTimeout: time.Minute, KeepAlive: time.Second,
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*Serve)
+		says   string // empty if it is valid
+	}{
+		{"defaults", func(*Serve) {}, ""},
+		{"localhost", func(s *Serve) { s.Listen = "localhost:0" }, ""},
+		{"IPv6 loopback", func(s *Serve) { s.Listen = "[::1]:80" }, ""},
+		{"another loopback", func(s *Serve) { s.Listen = "127.9.9.9:80" }, ""},
+		{"all interfaces", func(s *Serve) { s.Listen = "0.0.0.0:80" }, "--listen"},
+		{"all interfaces of IPv6", func(s *Serve) { s.Listen = "[::]:80" }, "--listen"},
+		{"no host", func(s *Serve) { s.Listen = ":80" }, "--listen"},
+		{"an address of the network", func(s *Serve) { s.Listen = "192.168.1.2:80" }, "--api-key-file or OCP_API_KEY"},
+		{"a name", func(s *Serve) { s.Listen = "example.com:80" }, "--listen"},
+		{"no port", func(s *Serve) { s.Listen = "127.0.0.1" }, "HOST:PORT"},
+		{"all interfaces with a key", func(s *Serve) { s.Listen, s.APIKey = "0.0.0.0:80", []string{"k"} }, ""},
+		{"all interfaces with a file", func(s *Serve) { s.Listen, s.APIKeyFile = ":80", "keys" }, ""},
+		{"empty key", func(s *Serve) { s.APIKey = []string{""} }, "--api-key"},
+		{"key with a space", func(s *Serve) { s.APIKey = []string{"a", "secret key"} }, "--api-key"},
+		{"no slots", func(s *Serve) { s.Concurrency = 0 }, "--concurrency"},
+		{"less than no queue", func(s *Serve) { s.Queue = -1 }, "--queue"},
+		{"no time", func(s *Serve) { s.TurnTimeout = 0 }, "--turn-timeout"},
+		{"odd effort", func(s *Serve) { s.Effort = "--x" }, "--effort"},
+		{"odd variable", func(s *Serve) { s.PassEnv = []string{"A=B"} }, "--pass-env"},
+		{"keys for sessions", func(s *Serve) { s.PassEnv = []string{"OCP_API_KEY"} }, "no session"},
+	} {
+		s := valid()
+		test.change(&s)
+		err := s.Validate()
+		if (err == nil) != (test.says == "") || err != nil && (!strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "secret")) {
+			t.Errorf("%s: got %v, want %q", test.name, err, test.says)
+		}
+	}
+}
+
+func TestLoopback(t *testing.T) {
+	for listen, want := range map[string]bool{"127.0.0.1:1": true, "localhost:1": true, "[::1]:1": true, ":1": false, "0.0.0.0:1": false, "x": false} {
+		if got := (&Serve{Listen: listen}).Loopback(); got != want {
+			t.Errorf("%s: got %v", listen, got)
+		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	one, two := sha256.Sum256([]byte("one")), sha256.Sum256([]byte("two"))
+	file := fmt.Sprintf("# clients\n\nsha256:%x\n  sha256:%X my phone \n", one, two)
+	s := Serve{APIKey: []string{"three"}, APIKeyFile: write(t, file)}
+	got, err := s.Keys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Key{{Hash: sha256.Sum256([]byte("three"))}, {Hash: one}, {Name: "my phone", Hash: two}}
+	if len(got) != len(want) {
+		t.Fatalf("got %d keys", len(got))
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("key %d is %+v", i, got[i])
+		}
+	}
+	if got, err := (&Serve{}).Keys(); err != nil || got != nil {
+		t.Errorf("got %v (%v)", got, err)
+	}
+}
+
+// TestKeyFileRefuses checks that a file without sense stops ocp rather than leave it
+// open, and that the error shows no key.
+func TestKeyFileRefuses(t *testing.T) {
+	for name, test := range map[string]struct{ file, says string }{
+		"plain key":    {"# mine\nsk-secret\n", "line 2"},
+		"bare hash":    {strings.Repeat("5ec7e7", 10) + "abcd\n", "sha256sum"},
+		"short hash":   {"sha256:5ec7e7\n", "printf %s KEY | sha256sum"},
+		"no hex":       {"sha256:" + strings.Repeat("secret00", 8) + "\n", "line 1"},
+		"another hash": {"sha512:5ec7e7\n", "line 1"},
+		"no key":       {"# nobody\n\n", "no key"},
+		"endless line": {strings.Repeat("x", 1<<20), "too long"},
+	} {
+		s := Serve{APIKeyFile: write(t, test.file)}
+		_, err := s.Keys()
+		if err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "--api-key-file") || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "5ec7e7") {
+			t.Errorf("%s: got %v, want %q", name, err, test.says)
+		}
+	}
+	s := Serve{APIKeyFile: filepath.Join(t.TempDir(), "none")}
+	if _, err := s.Keys(); err == nil || !strings.Contains(err.Error(), "--api-key-file") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func write(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
