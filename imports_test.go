@@ -34,8 +34,11 @@ var house = map[string][]string{
 
 	// One wire dialect each. A dialect encodes the events of a turn, and decodes a
 	// request into a prompt.Conversation, which is why it knows prompt.
-	"openai":    {"prompt", "turn"},
-	"anthropic": {"prompt", "turn"},
+	"openai":    {"prompt", "turn", "wire"},
+	"anthropic": {"prompt", "turn", "wire"},
+
+	// What both dialects need of JSON, which neither should have from the other.
+	"wire": {},
 
 	// The conversation as the CLI is given it. Pure.
 	"prompt": {},
