@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"ocp/internal/prompt"
-	"ocp/internal/transcript"
 )
 
 // feed gives a session its conversation: it waits until the CLI opens the FIFO of its
@@ -31,7 +30,7 @@ var errFeedClosed = errors.New("the session was closed before it took its conver
 
 func startFeed(p place, c prompt.Conversation) *feed {
 	f := &feed{
-		place: p, conversation: c,
+		place: p, conversation: inert(blockResults(c)),
 		opened: make(chan struct{}), done: make(chan struct{}), canceled: make(chan struct{}),
 	}
 	go func() {
@@ -84,13 +83,4 @@ func (f *feed) close() {
 		}
 	})
 	<-f.done
-}
-
-// entries is the conversation in the form the transcript takes it.
-func entries(c prompt.Conversation) []transcript.Entry {
-	list := make([]transcript.Entry, len(c.Messages))
-	for i, m := range c.Messages {
-		list[i] = transcript.Entry{Role: string(m.Role), Content: m.Content}
-	}
-	return list
 }

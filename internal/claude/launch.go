@@ -2,6 +2,7 @@ package claude
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"ocp/internal/prompt"
@@ -28,6 +29,17 @@ func arguments(req prompt.Request, s place, id string) []string {
 		args = append(args, "--effort="+req.Effort)
 	}
 	return args
+}
+
+// limits is the environment that bounds the answer. It goes last, so that the client's
+// limit counts and not one of the operator's. Both versions ask the upstream for just
+// that many tokens, up to what they hold for the model's own limit (128,000 for
+// claude-sonnet-4-6); without the variable they ask for 32,000.
+func limits(req prompt.Request) []string {
+	if req.MaxTokens == 0 {
+		return nil
+	}
+	return []string{"CLAUDE_CODE_MAX_OUTPUT_TOKENS=" + strconv.Itoa(req.MaxTokens)}
 }
 
 // fixed is what every session's environment holds.

@@ -10,12 +10,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"ocp/internal/claude/claudetest"
 	"ocp/internal/prompt"
-	"ocp/internal/transcript"
 	"ocp/internal/turn"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The test binary is also the stand-in CLI that the tests launch.
+func TestMain(m *testing.M) {
+	claudetest.Main()
+	goleak.VerifyTestMain(m)
+}
 
 func TestArguments(t *testing.T) {
 	p := place{system: "/s/system", settings: "/s/settings.json"}
@@ -146,55 +150,6 @@ func TestClassify(t *testing.T) {
 	} {
 		if got := classify(test.failure); got.Kind != test.want || got.Message == "" {
 			t.Errorf("%+v: got %+v, want kind %s and a message", test.failure, got, test.want)
-		}
-	}
-}
-
-func TestInputCheck(t *testing.T) {
-	blob := func(role string, texts ...string) transcript.Record {
-		r := transcript.Record{Type: "api-request-blob", Message: &transcript.Message{Role: role}}
-		for _, s := range texts {
-			r.Message.Content = append(r.Message.Content, transcript.Block{Type: "text", Text: s})
-		}
-		return r
-	}
-	c := prompt.Conversation{Messages: []prompt.Message{
-		{Role: prompt.User, Content: []prompt.Block{prompt.Text("a"), prompt.Text("b")}},
-		{Role: prompt.Assistant, Content: []prompt.Block{prompt.Text("c")}},
-	}}
-	for _, test := range []struct {
-		name          string
-		records       []transcript.Record
-		checks, diffs int
-	}{
-		{"nothing recorded", nil, 0, 0},
-		{"the same", []transcript.Record{blob("user", "a", "b"), blob("assistant", "c")}, 2, 0},
-		{"with reminders", []transcript.Record{blob("user", "<system-reminder>x", "a", "b"), blob("assistant", "c")}, 2, 0},
-		{"something added", []transcript.Record{blob("user", "hello", "a", "b")}, 1, 1},
-		{"something missing", []transcript.Record{blob("user", "a")}, 1, 1},
-		{"another text", []transcript.Record{blob("user", "a", "b "), blob("assistant", "c")}, 2, 1},
-		{"another role", []transcript.Record{blob("assistant", "a", "b")}, 1, 1},
-		{"a continuation's own message", []transcript.Record{blob("user", "a", "b"), blob("assistant", "c"), blob("user", "go on")}, 2, 0},
-	} {
-		check := newInputCheck(c)
-		for _, r := range test.records {
-			check.record(r)
-		}
-		if checks, diffs := check.result(); checks != test.checks || diffs != test.diffs {
-			t.Errorf("%s: %d checks, %d diffs; want %d, %d", test.name, checks, diffs, test.checks, test.diffs)
-		}
-	}
-}
-
-func TestExplain(t *testing.T) {
-	for screen, want := range map[string]string{
-		"Do you trust the files in this folder?\n❯ 1. Yes":  "trust its working directory",
-		"Detected a custom API key in your environment":     "whether to use the API key",
-		"No conversation found with session ID: 1234":       "did not find the conversation",
-		"❯ my own text that says nothing of a known dialog": "",
-	} {
-		if got := explain(screen); !strings.Contains(got, want) || (want == "") != (got == "") {
-			t.Errorf("%q: got %q, want %q", screen, got, want)
 		}
 	}
 }

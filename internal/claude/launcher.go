@@ -43,6 +43,10 @@ type Options struct {
 	// for one minute. A second is usual, twenty booting at once on two cores take 15 s.
 	StartTimeout time.Duration
 
+	// QuietBound is how long the end of a turn is waited for after the last sign of it;
+	// zero for turn.QuietBound.
+	QuietBound time.Duration
+
 	// KeepTranscripts keeps every session's transcript in the state directory.
 	KeepTranscripts bool
 
@@ -68,6 +72,9 @@ func New(o Options) (*Launcher, error) {
 	}
 	if o.StartTimeout == 0 {
 		o.StartTimeout = time.Minute
+	}
+	if o.QuietBound == 0 {
+		o.QuietBound = turn.QuietBound
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

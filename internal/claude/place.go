@@ -23,6 +23,7 @@ type place struct {
 	config     string // the CLI's configuration directory
 	private    bool   // config is the session's own
 	transcript string
+	sessionEnv string // folder that the CLI makes in config for each session, and leaves
 }
 
 // newPlace makes a session's folders and files. With credentials in the environment
@@ -42,6 +43,7 @@ func (l *Launcher) newPlace(id string) (place, error) {
 		p.cwd, p.config = l.state.sharedDir(), operatorConfig(l.options.Env)
 	}
 	p.transcript = filepath.Join(transcript.ProjectDir(p.config, p.cwd), id+".jsonl")
+	p.sessionEnv = filepath.Join(p.config, "session-env", id)
 
 	if err := os.Mkdir(p.dir, 0o700); err != nil {
 		return place{}, fmt.Errorf("make session folder: %w", err)
@@ -100,11 +102,14 @@ func (p place) writeTranscript(entries []transcript.Entry) (int64, error) {
 }
 
 // remove deletes everything of the session; in the operator's configuration that is
-// the transcript.
+// the transcript and the folder that the CLI has made for it.
 func (p place) remove() error {
 	var errs []error
 	if !p.private {
 		if err := os.Remove(p.transcript); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+		if err := os.RemoveAll(p.sessionEnv); err != nil {
 			errs = append(errs, err)
 		}
 	}

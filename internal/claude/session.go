@@ -3,7 +3,6 @@ package claude
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -32,6 +31,7 @@ type Session struct {
 	terminal *terminal.Terminal
 	route    *hook.Route
 	feed     *feed
+	limited  bool // the client has set the token limit
 
 	events chan turn.Event // closed by loop after the last event
 	err    error           // set by loop before events is closed
@@ -58,7 +58,7 @@ func (l *Launcher) start(req prompt.Request) (*Session, error) {
 	term, err := terminal.Start(terminal.Options{
 		Path:  l.options.Path,
 		Args:  arguments(req, p, id),
-		Env:   environment(l.options.Env, l.options.PassEnv, env...),
+		Env:   append(environment(l.options.Env, l.options.PassEnv, env...), limits(req)...),
 		Dir:   p.cwd,
 		Grace: grace,
 	})
@@ -66,8 +66,11 @@ func (l *Launcher) start(req prompt.Request) (*Session, error) {
 		route.Close()
 		return nil, errors.Join(err, p.remove())
 	}
+	if err := p.note(term.Pid()); err != nil {
+		l.log.Warn("a later ocp could not find this session", "session", shortID(id), "err", err)
+	}
 	s := &Session{
-		id: id, launcher: l, place: p, terminal: term, route: route,
+		id: id, launcher: l, place: p, terminal: term, route: route, limited: req.MaxTokens > 0,
 		feed:   startFeed(p, req.Conversation),
 		events: make(chan turn.Event),
 		stop:   make(chan struct{}),
@@ -108,7 +111,11 @@ func (s *Session) Close() error {
 // live runs the session to its end and cleans up behind it.
 func (s *Session) live() error {
 	defer s.route.Close()
-	loop := sessionLoop{Session: s, turn: turn.New(turn.Options{Classify: classify}), spawned: time.Now()}
+	loop := sessionLoop{
+		Session: s,
+		turn:    turn.New(turn.Options{Classify: classify, AtLimit: s.limited}),
+		spawned: time.Now(),
+	}
 	loop.run()
 	err := s.terminal.Close()
 	s.feed.close()
@@ -131,13 +138,18 @@ type sessionLoop struct {
 	quiet *time.Timer  // runs while the turn settles
 	exit  *time.Timer  // runs when the process is gone
 
+	seen *dialog // what the last look at the screen showed
+
 	spawned, primed, started, first, stopped time.Time
+	recorded                                 bool // the CLI has written a record
 }
 
 func (l *sessionLoop) run() {
 	l.quiet, l.exit = stoppedTimer(), stoppedTimer()
 	starting := time.NewTimer(l.launcher.options.StartTimeout)
 	defer starting.Stop()
+	looks := time.NewTicker(lookEvery)
+	defer looks.Stop()
 	fed, gone := l.feed.done, l.terminal.Done()
 	var records <-chan transcript.Record
 	for {
@@ -167,7 +179,7 @@ func (l *sessionLoop) run() {
 				l.fail(turn.SessionFailed, "the session's transcript could not be followed", l.follower.Err())
 				break
 			}
-			l.recorded(r)
+			l.record(r)
 		case <-l.quiet.C:
 			l.take(l.turn.Quiet())
 		case <-gone:
@@ -175,11 +187,17 @@ func (l *sessionLoop) run() {
 			l.poke()
 			l.exit.Reset(exitBound)
 		case <-l.exit.C:
-			l.take(l.turn.Exited(l.exitCause()))
+			l.exited()
 		case <-starting.C:
-			if l.started.IsZero() && l.first.IsZero() {
-				l.fail(turn.SessionFailed, "the Claude Code session did not start in time", l.explanation())
+			if l.started.IsZero() && !l.working() {
+				l.late()
 			}
+		case <-looks.C:
+			if l.working() || gone == nil {
+				looks.Stop()
+				break
+			}
+			l.look()
 		}
 	}
 }
@@ -216,7 +234,8 @@ func (l *sessionLoop) hooked(e hook.Event) {
 	l.take(l.turn.Hook(e))
 }
 
-func (l *sessionLoop) recorded(r transcript.Record) {
+func (l *sessionLoop) record(r transcript.Record) {
+	l.recorded = true
 	l.input.record(r)
 	l.take(l.turn.Record(r))
 }
@@ -254,7 +273,7 @@ func (l *sessionLoop) take(events []turn.Event, err error) {
 		l.ended = true
 		l.finish()
 	case l.turn.Settling():
-		l.quiet.Reset(turn.QuietBound)
+		l.quiet.Reset(l.launcher.options.QuietBound)
 	}
 }
 
@@ -288,24 +307,6 @@ func (l *sessionLoop) end() {
 		l.fail(turn.Canceled, "the session was closed", nil)
 	}
 	close(l.events)
-}
-
-func (l *sessionLoop) exitCause() error {
-	return fmt.Errorf("claude %s: %w", l.terminal.Exit(), l.explanation())
-}
-
-// explanation says what kept a session from starting, as far as its screen tells.
-func (l *sessionLoop) explanation() error {
-	if err := l.feed.waiting(); err != nil && l.primed.IsZero() {
-		if meaning := explain(l.terminal.Screen()); meaning != "" {
-			return errors.New(meaning)
-		}
-		return err
-	}
-	if meaning := explain(l.terminal.Screen()); meaning != "" && l.started.IsZero() {
-		return errors.New(meaning)
-	}
-	return errors.New("no known reason on its screen")
 }
 
 func (l *sessionLoop) logStages() {

@@ -1,0 +1,40 @@
+package claude
+
+import (
+	"slices"
+	"strings"
+
+	"ocp/internal/prompt"
+)
+
+// marks begin texts that the CLI takes for records of its own where a conversation
+// ends: it then runs no turn (both versions for the first, 2.1.332 for <bash-input>),
+// or runs another one, with a text of its own added (2.1.332, the others).
+var marks = []string{"[Request interrupted by user", "<bash-input>", "<bash-stdout>", "<bash-stderr>"}
+
+// noContent is what the CLI writes for an answer without text; it drops an answer that
+// says just that, and joins the messages around it (both versions).
+const noContent = "(no content)"
+
+// inert returns the conversation in a form in which no text of it means anything to the
+// CLI. A text that would is cut behind its first character into two blocks, which
+// together are the same text.
+func inert(c prompt.Conversation) prompt.Conversation {
+	c.Messages = slices.Clone(c.Messages)
+	for i, m := range c.Messages {
+		n := len(m.Content) - 1
+		if n < 0 || m.Content[n].Type != "text" {
+			continue
+		}
+		dropped := m.Role == prompt.Assistant && n == 0 && m.Content[0].Text == noContent
+		if dropped || i == len(c.Messages)-1 && marked(m.Content[n].Text) {
+			text := m.Content[n].Text
+			c.Messages[i].Content = append(slices.Clone(m.Content[:n]), prompt.Text(text[:1]), prompt.Text(text[1:]))
+		}
+	}
+	return c
+}
+
+func marked(text string) bool {
+	return slices.ContainsFunc(marks, func(mark string) bool { return strings.HasPrefix(text, mark) })
+}

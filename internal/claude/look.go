@@ -1,0 +1,57 @@
+package claude
+
+import (
+	"errors"
+	"fmt"
+
+	"ocp/internal/turn"
+)
+
+// working reports whether the session has shown that its turn runs: a delta, its end,
+// or a record.
+func (l *sessionLoop) working() bool {
+	return !l.first.IsZero() || !l.stopped.IsZero() || l.recorded
+}
+
+// look ends a session that waits on a known dialog. Two looks in a row must show the
+// same one, and the conversation must not be able to: a screen that is read while it is
+// being drawn has the conversation on it and not yet the input box (seen on 2.1.207).
+func (l *sessionLoop) look() {
+	d := dialogOn(l.terminal.Screen())
+	again := d != nil && d == l.seen
+	l.seen = d
+	if again && (l.started.IsZero() || d.late) && !d.quotedIn(l.feed.conversation) {
+		l.fail(d.kind, startFailed+d.meaning, nil)
+	}
+}
+
+// startFailed begins the messages of sessions that did not come to answer.
+const startFailed = "the Claude Code session does not answer: "
+
+// late ends a session that has not started in time.
+func (l *sessionLoop) late() {
+	if r := explain(l.terminal.Screen()); r != nil {
+		l.fail(r.kind, startFailed+r.meaning, nil)
+		return
+	}
+	cause := errors.New("no known reason on its screen")
+	if err := l.feed.waiting(); err != nil {
+		cause = err
+	}
+	l.fail(turn.SessionFailed, "the Claude Code session did not start in time", cause)
+}
+
+// exited tells the turn that the process is gone, and why as far as that is known.
+func (l *sessionLoop) exited() {
+	cause := fmt.Errorf("claude %s", l.terminal.Exit())
+	if l.started.IsZero() && !l.working() {
+		if r := explain(l.terminal.Screen()); r != nil {
+			l.fail(r.kind, startFailed+r.meaning, cause)
+			return
+		}
+		if err := l.feed.waiting(); err != nil {
+			cause = fmt.Errorf("%w: %w", cause, err)
+		}
+	}
+	l.take(l.turn.Exited(cause))
+}

@@ -1,0 +1,66 @@
+package claude
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"ocp/internal/prompt"
+	"ocp/internal/transcript"
+)
+
+// blockResults returns the conversation with the text of each tool result as a block.
+// The upstream takes it for the same; but to a plain string of the last message 2.1.332
+// adds its reminder, and trims it for that, while behind a block it puts one of its own
+// (and a line feed at the end of the block before).
+func blockResults(c prompt.Conversation) prompt.Conversation {
+	c.Messages = slices.Clone(c.Messages)
+	for i := range c.Messages {
+		content := slices.Clone(c.Messages[i].Content)
+		for j, b := range content {
+			if b.Type == "tool_result" {
+				content[j].Raw = blockResult(b.Raw)
+			}
+		}
+		c.Messages[i].Content = content
+	}
+	return c
+}
+
+// blockResult is a tool result in that form, if it has text.
+func blockResult(raw json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	var text string
+	if json.Unmarshal(raw, &fields) != nil || json.Unmarshal(fields["content"], &text) != nil || strings.TrimSpace(text) == "" {
+		return raw
+	}
+	content, err := json.Marshal([]prompt.Block{prompt.Text(text)})
+	if err != nil {
+		return raw
+	}
+	fields["content"] = content
+	changed, err := json.Marshal(fields)
+	if err != nil {
+		return raw
+	}
+	return changed
+}
+
+// entries is the conversation in the form the transcript takes it. A last message of
+// tool results and more becomes two entries, which the CLI joins again: if its last
+// entry has a tool result, it adds a text to go on where it left off.
+func entries(c prompt.Conversation) []transcript.Entry {
+	list := make([]transcript.Entry, 0, len(c.Messages)+1)
+	for i, m := range c.Messages {
+		results := 0
+		for results < len(m.Content) && m.Content[results].Type == "tool_result" {
+			results++
+		}
+		if i == len(c.Messages)-1 && results > 0 && results < len(m.Content) {
+			list = append(list, transcript.Entry{Role: string(m.Role), Content: m.Content[:results]})
+			m.Content = m.Content[results:]
+		}
+		list = append(list, transcript.Entry{Role: string(m.Role), Content: m.Content})
+	}
+	return list
+}
