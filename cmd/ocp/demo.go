@@ -157,30 +157,40 @@ func (a *demoAnswer) check(w io.Writer, scenario messagesapi.Scenario, model *me
 			early++
 		}
 	}
+	text := a.text.String()
+	checks := []demoCheck{
+		{"exact", text == scenario.Text, fmt.Sprintf("%d bytes received, %d said by the model", len(text), len(scenario.Text))},
+		{"prefix-stable", a.prefixStable(scenario), fmt.Sprintf("after each of %d deltas, what was received begins the answer", len(a.deltas))},
+		{"incremental", early > 0, fmt.Sprintf("%d of %d deltas came before the model's last byte", early, len(a.deltas))},
+		{"interactive", bytes.Contains(asked[0].Body, []byte("cc_entrypoint=cli;")), "the session tells the model that its entrypoint is cli"},
+	}
+	if !scenario.HasText { // what it says is not fixed
+		checks = checks[2:]
+	}
 	failed := 0
-	line := func(ok bool, name, evidence string) {
+	for _, c := range checks {
 		mark := "ok  "
-		if !ok {
+		// An answer of one delta comes at its end: the CLI waits for a whole line.
+		if !c.ok && !(c.name == "incremental" && len(a.deltas) == 1) {
 			mark = "FAIL"
 			failed++
 		}
-		fmt.Fprintf(w, "%s  %-14s %s\n", mark, name, evidence)
+		fmt.Fprintf(w, "%s  %-14s %s\n", mark, c.name, c.evidence)
 	}
-	text := a.text.String()
-	line(!scenario.HasText || text == scenario.Text, "exact", fmt.Sprintf("%d bytes received, %d said by the model", len(text), len(scenario.Text)))
-	line(a.prefixStable(scenario), "prefix-stable", fmt.Sprintf("after each of %d deltas, what was received begins the answer", len(a.deltas)))
-	line(early > 0, "incremental", fmt.Sprintf("%d of %d deltas came before the model's last byte", early, len(a.deltas)))
-	line(bytes.Contains(asked[0].Body, []byte("cc_entrypoint=cli;")), "interactive", "the session tells the model that its entrypoint is cli")
 	if failed > 0 {
-		return fmt.Errorf("%d of 4 checks failed", failed)
+		return fmt.Errorf("%d of %d checks failed", failed, len(checks))
 	}
 	return nil
 }
 
+// demoCheck is one thing that OCP promises, and what was seen of it.
+type demoCheck struct {
+	name     string
+	ok       bool
+	evidence string
+}
+
 func (a *demoAnswer) prefixStable(scenario messagesapi.Scenario) bool {
-	if !scenario.HasText {
-		return true
-	}
 	for _, size := range a.sizes {
 		if !strings.HasPrefix(scenario.Text, a.text.String()[:size]) {
 			return false

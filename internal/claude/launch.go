@@ -54,6 +54,9 @@ var fixed = []string{
 	"CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL=1",
 	"CLAUDE_CODE_DISABLE_TERMINAL_TITLE=1",
 	"DISABLE_AUTOUPDATER=1",
+	"DISABLE_INSTALLATION_CHECKS=1",         // 2.1.332 searches dpkg's database at each start
+	"CLAUDE_CODE_DISABLE_FEEDBACK_SURVEY=1", // a dialog that takes a key
+	"CLAUDE_CODE_DISABLE_REFUSAL_RETRY=1",   // 2.1.332 asks once more and answers twice
 }
 
 // passed are the variables of OCP's own environment that reach a session.
