@@ -54,3 +54,18 @@ func (m *message) take() []byte {
 		}
 	}
 }
+
+// peek returns the text that take would.
+func (m *message) peek() string {
+	text := ""
+	for i := m.next; ; i++ {
+		f, there := m.waiting[i]
+		if !there {
+			return text
+		}
+		text += f.delta
+		if f.final {
+			return text
+		}
+	}
+}

@@ -193,6 +193,9 @@ func (t *Turn) release() Delta {
 	start := len(t.sent)
 	for t.current < len(t.messages) {
 		m := t.messages[t.current]
+		if !m.opened && !t.fits(m) {
+			break // it overtook a message that the transcript already shows
+		}
 		text := m.take()
 		if len(text) > 0 && !m.opened {
 			m.opened = true
@@ -206,6 +209,15 @@ func (t *Turn) release() Delta {
 		t.current, t.joint = next, t.answer.separator()
 	}
 	return Delta{Text: string(t.sent[start:])}
+}
+
+// fits reports whether a message that is to be opened can be the next one: what the
+// transcript already says of the text behind what was sent must begin as it does.
+func (t *Turn) fits(m *message) bool {
+	text := t.joint + m.peek()
+	rest := t.answer.text.String()[min(len(t.sent), t.answer.text.Len()):]
+	n := min(len(text), len(rest))
+	return text[:n] == rest[:n]
 }
 
 // check compares what was sent with T as far as both go.
@@ -302,18 +314,28 @@ func (t *Turn) finish(events []Event) ([]Event, error) {
 		t.sent = append(t.sent, rest...)
 		events = append(events, Delta{Text: rest})
 	}
-	if t.answer.stop == "" {
+	reason := t.answer.stop
+	if t.nothingSaid() {
+		reason = EndTurn
+	}
+	if reason == "" {
 		return events, t.end(&Error{Kind: Upstream, Message: "the model's answer broke off before its end"})
 	}
 	t.over = true
 	return append(events, Finished{
 		Model:        t.answer.model,
-		StopReason:   t.answer.stop,
+		StopReason:   reason,
 		StopSequence: t.answer.seq,
 		Usage:        t.answer.total(),
 		Session:      t.answer.session,
 		Stats:        t.Stats(),
 	}), nil
+}
+
+// nothingSaid reports whether the turn ended well and without a message at all: the
+// CLI writes none for an answer without blocks.
+func (t *Turn) nothingSaid() bool {
+	return t.answer.id == "" && t.stop != nil && t.stop.Name == hook.Stop && t.stop.LastAssistantMessage == nil
 }
 
 // fail ends a turn that the CLI says has failed. Two such ends are answers all the

@@ -258,6 +258,11 @@ func TestEndOfTurn(t *testing.T) {
 			text:   "",
 		},
 		{
+			name:   "empty answer without a record",
+			inputs: []any{stopHook(""), endRecord},
+			text:   "",
+		},
+		{
 			name:   "no stop reason",
 			inputs: append(each(broken.fires()), stopHook("half"), broken.records()[0], endRecord),
 			kind:   Upstream,
@@ -365,6 +370,19 @@ func TestSecondMessage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A message that overtakes one which the transcript already shows is not taken for the
+// first.
+func TestMessageOvertakesAnother(t *testing.T) {
+	a := said{id: "msg_a", blocks: []string{"first\n"}, stop: "max_tokens"}
+	b := said{id: "msg_b", blocks: []string{"second\n"}, stop: "end_turn"}
+	r := newRun().feed(a.records()[0]).feed(each(b.fires())...)
+	if got := r.text.String(); got != "" {
+		t.Fatalf("sent %q before the first message", got)
+	}
+	r.feed(each(a.fires())...)
+	r.feed(stopHook(b.text()), b.records()[0], endRecord).wantFinished(t, "first\nsecond\n")
 }
 
 func TestBlocksThatAreNotText(t *testing.T) {
