@@ -73,6 +73,9 @@ func New(o Options) *Gate {
 	return &Gate{slots: max(o.Slots, 1), queue: max(o.Queue, 0), now: o.Now}
 }
 
+// Limits returns how many may run at once, and how many more may wait.
+func (g *Gate) Limits() (slots, queue int) { return g.slots, g.queue }
+
 // Acquire returns a slot, waiting for it in order of arrival if it must. The slot is
 // held until release is called; only the first call counts.
 //

@@ -189,8 +189,13 @@ func AsNumber(raw json.RawMessage, path string) (float64, error) {
 	return decodeAs[float64](raw, path, Number)
 }
 
-// AsArray decodes an array.
+// AsArray decodes an array of at most MaxElements.
 func AsArray(raw json.RawMessage, path string) ([]json.RawMessage, error) {
+	if TypeOf(raw) == Array {
+		if err := tooMany(raw, path); err != nil {
+			return nil, err
+		}
+	}
 	return decodeAs[[]json.RawMessage](raw, path, Array)
 }
 
