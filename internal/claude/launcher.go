@@ -25,6 +25,7 @@ import (
 // Options configure a Launcher.
 type Options struct {
 	Path     string // of the claude binary
+	Version  string // of the CLI, as Version tells it; empty if it is not known
 	StateDir string // OCP's own directory; see DefaultStateDir
 
 	// HookTransport is how hook calls arrive; empty for HTTP. HookCommand is the
@@ -43,9 +44,16 @@ type Options struct {
 	// for one minute. A second is usual, twenty booting at once on two cores take 15 s.
 	StartTimeout time.Duration
 
+	// TakeUpTimeout is how long a session that has started may idle without a sign of
+	// its turn; zero for 15 s.
+	TakeUpTimeout time.Duration
+
 	// QuietBound is how long the end of a turn is waited for after the last sign of it;
 	// zero for turn.QuietBound.
 	QuietBound time.Duration
+
+	// ChecksFirst says that Check will be called: until it is over, Health says so.
+	ChecksFirst bool
 
 	// KeepTranscripts keeps every session's transcript in the state directory.
 	KeepTranscripts bool
@@ -62,6 +70,7 @@ type Launcher struct {
 	hooks     *hook.Receiver
 	socketDir string // to be removed at the end, if not empty
 	sessions  sync.WaitGroup
+	health    health
 }
 
 // New takes the state directory, sweeps what an earlier ocp left in it, and opens the
@@ -73,6 +82,9 @@ func New(o Options) (*Launcher, error) {
 	if o.StartTimeout == 0 {
 		o.StartTimeout = time.Minute
 	}
+	if o.TakeUpTimeout == 0 {
+		o.TakeUpTimeout = 15 * time.Second
+	}
 	if o.QuietBound == 0 {
 		o.QuietBound = turn.QuietBound
 	}
@@ -83,7 +95,8 @@ func New(o Options) (*Launcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Launcher{options: o, log: o.Logger, state: st}
+	l := &Launcher{options: o, log: o.Logger, state: st, health: health{log: o.Logger, version: o.Version, checking: o.ChecksFirst}}
+	l.health.loggedIn = l.loggedIn()
 	if err := l.open(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -144,7 +157,7 @@ func (l *Launcher) Start(ctx context.Context, req prompt.Request) (*Session, err
 	if req.Effort == "" {
 		req.Effort = l.options.Effort
 	}
-	s, err := l.start(req)
+	s, err := l.start(req, false)
 	if err != nil {
 		return nil, &turn.Error{Kind: turn.SessionFailed, Message: "no Claude Code session could be started", Err: err}
 	}

@@ -36,16 +36,20 @@ func TestHangingSession(t *testing.T) {
 			t.Errorf("after Close: error %v", r.err)
 		}
 	})
-	for name, boot := range map[string][]claudetest.Step{
-		"it does not read its system text": steps(wait(time.Hour)),
-		"no SessionStart":                  claudetest.Boot()[:3],
+	for name, test := range map[string]struct {
+		boot []claudetest.Step
+		says string
+	}{
+		"it does not read its system text": {steps(wait(time.Hour)), "did not start in time"},
+		"no input box":                     {session(claudetest.Boot()[:2], steps(wait(time.Hour))), "did not start in time"},
+		"no SessionStart":                  {claudetest.Boot()[:3], "hooks do not reach ocp"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := standinLauncher(t, func(o *Options) { o.StartTimeout = 300 * time.Millisecond })
+			l := standinLauncher(t, func(o *Options) { o.StartTimeout = time.Second })
 			defer closeLauncher(t, l)
-			r := perform(t, l, claudetest.Script{Steps: boot}, marker)
-			if r.err == nil || r.err.Kind != turn.SessionFailed || !strings.Contains(r.err.Message, "did not start in time") {
+			r := perform(t, l, claudetest.Script{Steps: test.boot}, marker)
+			if r.err == nil || r.err.Kind != turn.SessionFailed || !strings.Contains(r.err.Message, test.says) {
 				t.Errorf("got %v", r.err)
 			}
 		})

@@ -8,7 +8,7 @@ import (
 )
 
 // working reports whether the session has shown that its turn runs: a delta, its end,
-// or a record.
+// or a record of it.
 func (l *sessionLoop) working() bool {
 	return !l.first.IsZero() || !l.stopped.IsZero() || l.recorded
 }
@@ -17,12 +17,16 @@ func (l *sessionLoop) working() bool {
 // same one, and the conversation must not be able to: a screen that is read while it is
 // being drawn has the conversation on it and not yet the input box (seen on 2.1.207).
 func (l *sessionLoop) look() {
-	d := dialogOn(l.terminal.Screen())
+	screen := l.terminal.Screen()
+	d := dialogOn(screen)
 	again := d != nil && d == l.seen
 	l.seen = d
 	if again && (l.started.IsZero() || d.late) && !d.quotedIn(l.feed.conversation) {
 		l.fail(d.kind, startFailed+d.meaning, nil)
+		return
 	}
+	l.checkHooks(screen)
+	l.checkTakenUp(screen)
 }
 
 // startFailed begins the messages of sessions that did not come to answer.
@@ -32,6 +36,10 @@ const startFailed = "the Claude Code session does not answer: "
 func (l *sessionLoop) late() {
 	if r := explain(l.terminal.Screen()); r != nil {
 		l.fail(r.kind, startFailed+r.meaning, nil)
+		return
+	}
+	if boxOn(l.terminal.Screen()) {
+		l.fail(turn.SessionFailed, startFailed+hooksSilent, nil)
 		return
 	}
 	cause := errors.New("no known reason on its screen")

@@ -32,6 +32,7 @@ type Session struct {
 	route    *hook.Route
 	feed     *feed
 	limited  bool // the client has set the token limit
+	check    bool // it is to start, and has no turn
 
 	events chan turn.Event // closed by loop after the last event
 	err    error           // set by loop before events is closed
@@ -39,11 +40,15 @@ type Session struct {
 	once   sync.Once
 	done   chan struct{}
 	closed error // set by loop before done is closed
+
+	// What a check's session has shown; set before done is closed.
+	hooksSilent bool // it was up and no SessionStart came
+	unanswered  bool // it has ended by itself and no SessionEnd came
 }
 
 // start launches the CLI. It boots up to reading its system text from a FIFO; the
 // conversation is put in place when it gets there.
-func (l *Launcher) start(req prompt.Request) (*Session, error) {
+func (l *Launcher) start(req prompt.Request, check bool) (*Session, error) {
 	id := newID()
 	p, err := l.newPlace(id)
 	if err != nil {
@@ -52,7 +57,10 @@ func (l *Launcher) start(req prompt.Request) (*Session, error) {
 	route := l.hooks.Register(id)
 	env := append(p.environment(l.options.Env), SecretVar+"="+route.Secret, SocketVar+"="+l.hooks.Socket())
 	grace := -time.Second // no grace
-	if !p.private {
+	switch {
+	case check:
+		grace = checkGrace
+	case !p.private:
 		grace = killGrace
 	}
 	term, err := terminal.Start(terminal.Options{
@@ -70,7 +78,7 @@ func (l *Launcher) start(req prompt.Request) (*Session, error) {
 		l.log.Warn("a later ocp could not find this session", "session", shortID(id), "err", err)
 	}
 	s := &Session{
-		id: id, launcher: l, place: p, terminal: term, route: route, limited: req.MaxTokens > 0,
+		id: id, launcher: l, place: p, terminal: term, route: route, limited: req.MaxTokens > 0, check: check,
 		feed:   startFeed(p, req.Conversation),
 		events: make(chan turn.Event),
 		stop:   make(chan struct{}),
@@ -118,6 +126,7 @@ func (s *Session) live() error {
 	}
 	loop.run()
 	err := s.terminal.Close()
+	s.noteFarewell()
 	s.feed.close()
 	if loop.follower != nil {
 		loop.follower.Close()
@@ -138,10 +147,14 @@ type sessionLoop struct {
 	quiet *time.Timer  // runs while the turn settles
 	exit  *time.Timer  // runs when the process is gone
 
-	seen *dialog // what the last look at the screen showed
+	seen   *dialog // what the last look at the screen showed
+	takeUp takeUp
+	stirs  int    // hook calls and records
+	boxes  int    // looks that found the input box of a session that has not started
+	cli    string // the CLI's version, as its records name it
 
 	spawned, primed, started, first, stopped time.Time
-	recorded                                 bool // the CLI has written a record
+	recorded                                 bool // the CLI has written a record of the turn
 }
 
 func (l *sessionLoop) run() {
@@ -220,9 +233,11 @@ func (l *sessionLoop) follow() <-chan transcript.Record {
 }
 
 func (l *sessionLoop) hooked(e hook.Event) {
+	l.stirs++
 	switch e.Name {
 	case hook.SessionStart:
 		l.started = e.Received
+		l.launcher.health.started()
 	case hook.MessageDisplay:
 		if l.first.IsZero() {
 			l.first = e.Received
@@ -235,7 +250,8 @@ func (l *sessionLoop) hooked(e hook.Event) {
 }
 
 func (l *sessionLoop) record(r transcript.Record) {
-	l.recorded = true
+	l.stirs++
+	l.recorded = l.recorded || ofTurn(r)
 	l.input.record(r)
 	l.take(l.turn.Record(r))
 }
@@ -256,6 +272,7 @@ func (l *sessionLoop) take(events []turn.Event, err error) {
 		if f, ok := e.(turn.Finished); ok {
 			f.Stats.InputChecks, f.Stats.InputDiffs = l.input.result()
 			e = f
+			l.cli = f.Session.CLIVersion
 		}
 		if d, ok := e.(turn.Delta); ok && len(l.out) > 0 {
 			if last, ok := l.out[len(l.out)-1].(turn.Delta); ok {
@@ -282,9 +299,10 @@ func (l *sessionLoop) take(events []turn.Event, err error) {
 func (l *sessionLoop) finish() {
 	if l.err == nil {
 		l.err = errTurnOver
+		l.launcher.health.answered(l.cli, !l.started.IsZero(), !l.first.IsZero() || !l.stopped.IsZero())
 	}
 	l.logStages()
-	if l.place.private {
+	if l.place.private && !l.check {
 		l.terminal.Kill()
 	}
 }

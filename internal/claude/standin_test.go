@@ -26,8 +26,9 @@ func standinLauncher(t *testing.T, change func(*Options)) *Launcher {
 		StateDir:    filepath.Join(t.TempDir(), "state"),
 		Env:         []string{"PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=sk-ant-of-a-test"},
 		// Far beyond a test's end: where a session fails, it is not for this.
-		StartTimeout: time.Hour,
-		QuietBound:   500 * time.Millisecond,
+		StartTimeout:  time.Hour,
+		TakeUpTimeout: time.Hour,
+		QuietBound:    500 * time.Millisecond,
 	}
 	if change != nil {
 		change(&o)

@@ -32,18 +32,18 @@ func openState(root string) (*state, error) {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	if err := os.MkdirAll(root, 0o700); err != nil {
-		return nil, fmt.Errorf("make state directory: %w", err)
+		return nil, fmt.Errorf("--state-dir: %w", err)
 	}
 	// The CLI names a folder after its working directory's real path.
 	if root, err = filepath.EvalSymlinks(root); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	if err := os.Chmod(root, 0o700); err != nil {
-		return nil, fmt.Errorf("close state directory to others: %w", err)
+		return nil, fmt.Errorf("--state-dir: close it to others: %w", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(root, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open state lock: %w", err)
+		return nil, fmt.Errorf("--state-dir: open its lock: %w", err)
 	}
 	// The kernel gives the lock back when its holder dies, however it dies.
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {

@@ -144,6 +144,11 @@ func (step Step) isCall() bool {
 	return false
 }
 
+// isOfTurn reports whether the step is something that the CLI does in a turn alone.
+func (step Step) isOfTurn() bool {
+	return step.isRecord() || step.isCall() && step.Do != SessionStart
+}
+
 // payload is a hook call's event and fields. In a resumed turn no call has a prompt_id.
 func (s *standin) payload(step Step, text string) (event string, fields map[string]any) {
 	session := s.options["--resume"]

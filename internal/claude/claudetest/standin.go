@@ -31,6 +31,7 @@ type standin struct {
 	slots map[string]chan struct{} // by message: one element for each call under way
 	ids   map[string]string        // by message: the id that its deltas carry
 	turn  string                   // the id that the turn's deltas carry
+	waits bool                     // it waits for input: there is no turn
 }
 
 // run is the stand-in's whole life. It does not return.
@@ -84,6 +85,9 @@ func start(args []string) (*standin, error) {
 
 // do does one step. Its error ends the process.
 func (s *standin) do(step Step) error {
+	if s.waits && step.isOfTurn() {
+		return nil
+	}
 	if !step.isRecord() || step.After > 0 {
 		if err := s.transcript.flush(); err != nil {
 			return err
@@ -112,7 +116,7 @@ func (s *standin) do(step Step) error {
 			return err
 		}
 		if !s.transcript.interrupted() || os.Getenv("CLAUDE_CODE_RESUME_INTERRUPTED_TURN") != "1" {
-			select {} // it waits for input
+			s.waits = true
 		}
 		show(mainScreen(s.transcript.prompt()))
 	case Stray:
