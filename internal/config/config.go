@@ -29,9 +29,13 @@ type Serve struct {
 	Models       []string `placeholder:"NAME" help:"Further names for the list of models. Any name the CLI knows can be asked for, listed or not."`
 	StrictParams bool     `help:"Refuse requests with parameters that have no effect. Otherwise the header Ocp-Ignored-Params names them."`
 
-	TurnTimeout  time.Duration `default:"10m" help:"How long a turn may take, from its slot to its end."`
-	StartTimeout time.Duration `default:"1m" help:"How long a session may take to start."`
-	KeepAlive    time.Duration `default:"15s" help:"A streamed answer that is silent this long gets an SSE comment, or a ping event."`
+	TurnTimeout      time.Duration `default:"10m" help:"How long a turn may take, from its slot to its end."`
+	FirstByteTimeout time.Duration `default:"5m" help:"How long a turn may take to its first text, thinking included. 0 for no limit."`
+	IdleTimeout      time.Duration `default:"5m" help:"How long an answer may be silent between texts. 0 for no limit."`
+	StartTimeout     time.Duration `default:"1m" help:"How long a session may take to start."`
+	KeepAlive        time.Duration `default:"15s" help:"A streamed answer that is silent this long gets an SSE comment, or a ping event."`
+
+	StartCheck bool `default:"true" negatable:"" help:"Start one session at the start, without a turn and without tokens, to see whether the CLI works. /readyz tells what it has shown."`
 
 	HookTransport   string   `default:"http" enum:"http,command" help:"How the CLI's hooks reach ocp: http, or command where a policy forbids http hooks."`
 	PassEnv         []string `placeholder:"NAME" help:"Further variables of ocp's environment that sessions get."`
@@ -51,6 +55,8 @@ func (s *Serve) Validate() error {
 		between("--concurrency", s.Concurrency, 1, maxConcurrency),
 		between("--queue", s.Queue, 0, 1<<16),
 		positive("--turn-timeout", s.TurnTimeout),
+		notNegative("--first-byte-timeout", s.FirstByteTimeout),
+		notNegative("--idle-timeout", s.IdleTimeout),
 		positive("--start-timeout", s.StartTimeout),
 		positive("--keep-alive", s.KeepAlive),
 		validEffort(s.Effort),
@@ -95,6 +101,13 @@ func between(flag string, n, low, high int) error {
 func positive(flag string, d time.Duration) error {
 	if d <= 0 {
 		return fmt.Errorf("%s: %v is not more than zero", flag, d)
+	}
+	return nil
+}
+
+func notNegative(flag string, d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("%s: %v is less than zero, which is no limit", flag, d)
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (s *Server) runTurn(ctx context.Context, x *exchange, a answer, emit func(t
 		return turn.Finished{}, asTurnError(ctx, err)
 	}
 	held.session = session
-	events := newCut(session, a)
+	events := newCut(s.newSilence(session), a)
 	for {
 		event, err := events.Next(ctx)
 		if err != nil {

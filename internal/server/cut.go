@@ -11,14 +11,14 @@ import (
 // turn's own end is then not waited for, so that the usage is an estimate, and nobody
 // says which model it was.
 type cut struct {
-	session Session
+	session *silence
 	stopper *turn.Stopper
 	input   int          // estimate of the tokens that the model was sent
 	answer  prompt.Tally // of the text let through
 	next    turn.Event   // to be given before any other
 }
 
-func newCut(session Session, a answer) *cut {
+func newCut(session *silence, a answer) *cut {
 	c := &cut{session: session, stopper: turn.NewStopper(a.stop)}
 	if len(a.stop) > 0 {
 		c.input = a.prompt.EstimateTokens()

@@ -57,6 +57,9 @@ func (s *Server) handle(d *dialect, guard, h handler, methods []string) http.Han
 		if err != nil && !begun {
 			s.writeError(x, err)
 		}
+		if x.turn != nil {
+			s.tally.count(x.turn, err)
+		}
 		s.log(x, err)
 		if _, ok := err.(*panicked); ok && begun {
 			panic(http.ErrAbortHandler) // half a response must not seem whole
@@ -70,6 +73,9 @@ func (x *exchange) run(guard, h handler, methods []string) (err error) {
 			err = &panicked{value: v, stack: debug.Stack()}
 		}
 	}()
+	if err := checkHeader(x.r); err != nil {
+		return err
+	}
 	if err := guard(x); err != nil {
 		return err
 	}

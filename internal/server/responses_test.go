@@ -160,7 +160,7 @@ func TestStopSequence(t *testing.T) {
 		s.say(turn.Delta{Text: "one E"}, turn.Delta{Text: "N"}, turn.Delta{Text: "D two"})
 		reply := <-got
 		<-s.closing
-		if reply.status != http.StatusOK || !strings.Contains(reply.body, `"finish_reason":"stop"`) || strings.Contains(reply.body, "two") || strings.Contains(reply.body, "E\"") {
+		if reply.status != http.StatusOK || !strings.Contains(reply.body, `"finish_reason":"stop"`) || strings.Contains(reply.body, "two") || strings.Contains(reply.body, "one E") || strings.Contains(reply.body, `E"}`) {
 			t.Errorf("got %s", reply.body)
 		}
 		if strings.Contains(reply.body, "total_tokens") || stream != strings.HasSuffix(reply.body, "[DONE]\n\n") {

@@ -17,7 +17,7 @@ import (
 	"ocp/internal/turn"
 )
 
-// Backend starts sessions.
+// Backend starts sessions. It may be a Reporter too.
 type Backend interface {
 	// Start starts a session on a request and its turn. ctx bounds the turn, the
 	// waiting in Next included: once it ends the session need not be kept, and
@@ -55,6 +55,9 @@ type Options struct {
 	// TurnTimeout bounds a turn from the moment it has a slot; the wait for the slot
 	// has the same bound of its own. Default 10m.
 	TurnTimeout time.Duration
+	// FirstByteTimeout bounds the time from a turn's start to its first text, IdleTimeout
+	// each silence after that. Zero for no bound.
+	FirstByteTimeout, IdleTimeout time.Duration
 	// KeepAlive is the longest silence of a stream; a comment line ends it. Default 15s.
 	KeepAlive time.Duration
 	// MaxBody bounds a request's body, in bytes. Default 32 MiB.
@@ -97,6 +100,7 @@ func (o Options) withDefaults() Options {
 type Server struct {
 	options Options
 	started time.Time
+	tally   tally
 
 	// stopping is cancelled by Shutdown, and with it every turn.
 	stopping context.Context
@@ -127,6 +131,8 @@ func (s *Server) Handler() http.Handler {
 		s.route(openaiDialect, s.model, http.MethodGet, http.MethodHead),
 		s.route(anthropicDialect, s.anthropicModel, http.MethodGet, http.MethodHead)))
 	mux.Handle("/healthz", s.open(openaiDialect, s.healthz, http.MethodGet, http.MethodHead))
+	mux.Handle("/readyz", s.route(openaiDialect, s.readyz, http.MethodGet, http.MethodHead))
+	mux.Handle("/status", s.route(openaiDialect, s.status, http.MethodGet, http.MethodHead))
 	mux.Handle("/", s.route(openaiDialect, s.notFound))
 	return mux
 }

@@ -1,0 +1,133 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"ocp/internal/turn"
+)
+
+// Reporter tells what only a backend knows.
+type Reporter interface{ Report() Report }
+
+// Report is the state of a backend. Its texts are for the operator and any client: they
+// hold no path, no secret and nothing of a conversation.
+type Report struct {
+	CLIVersion string   // empty if it could not be read
+	CLITested  bool     // it is one of those that ocp is tested with
+	Checking   bool     // the check at the start is not over
+	Faults     []string // why turns cannot be expected to go well
+	Warnings   []string // what is not as it should be
+
+	HooksAccepted, HooksRefused int64 // calls
+}
+
+// readiness is the body of /readyz.
+type readiness struct {
+	Status  string   `json:"status"` // ready, checking or not_ready
+	Reasons []string `json:"reasons,omitempty"`
+}
+
+// status is the body of /status.
+type status struct {
+	readiness
+	Version       string `json:"version"`
+	UptimeSeconds int64  `json:"uptime_seconds"`
+	CLI           struct {
+		Version string `json:"version"`
+		Tested  bool   `json:"tested"`
+	} `json:"cli"`
+	Sessions struct {
+		Running int `json:"running"`
+		Waiting int `json:"waiting"` // requests without a session yet
+	} `json:"sessions"`
+	Limits struct {
+		Slots int `json:"slots"`
+		Queue int `json:"queue"`
+	} `json:"limits"`
+	Turns       map[string]int64 `json:"turns"` // by outcome
+	LastFailure *lastFailure     `json:"last_failure"`
+	HookCalls   struct {
+		Accepted int64 `json:"accepted"`
+		Refused  int64 `json:"refused"`
+	} `json:"hook_calls"`
+	Warnings []string `json:"warnings"`
+}
+
+// readyz answers 200 if a turn can be expected to go well.
+func (s *Server) readyz(x *exchange) error {
+	ready := s.readiness(s.report(), s.tally.snapshot())
+	code := http.StatusOK
+	if ready.Status != "ready" {
+		code = http.StatusServiceUnavailable
+	}
+	return s.writeState(x, code, ready)
+}
+
+func (s *Server) status(x *exchange) error {
+	report, turns, gate := s.report(), s.tally.snapshot(), s.options.Admission.Stats()
+	body := status{
+		readiness:     s.readiness(report, turns),
+		Version:       s.options.Version,
+		UptimeSeconds: int64(time.Since(s.started) / time.Second),
+		Turns:         turns.outcomes,
+		LastFailure:   turns.last,
+		Warnings:      slices.Concat([]string{}, report.Warnings, warnings(turns)),
+	}
+	if body.Turns == nil {
+		body.Turns = map[string]int64{}
+	}
+	body.CLI.Version, body.CLI.Tested = report.CLIVersion, report.CLITested
+	body.Sessions.Running, body.Sessions.Waiting = gate.Running, gate.Waiting
+	body.Limits.Slots, body.Limits.Queue = s.options.Admission.Limits()
+	body.HookCalls.Accepted, body.HookCalls.Refused = report.HooksAccepted, report.HooksRefused
+	return s.writeState(x, http.StatusOK, body)
+}
+
+func (s *Server) report() Report {
+	if reporter, ok := s.options.Backend.(Reporter); ok {
+		return reporter.Report()
+	}
+	return Report{}
+}
+
+func (s *Server) readiness(report Report, turns snapshot) readiness {
+	reasons := slices.Clone(report.Faults)
+	if turns.refused {
+		reasons = append(reasons, "the upstream has refused the credentials, and no turn has gone well since: check the key, token or login of the CLI")
+	}
+	if s.stopping.Err() != nil {
+		reasons = append(reasons, "the server is shutting down")
+	}
+	switch {
+	case len(reasons) > 0:
+		return readiness{"not_ready", reasons}
+	case report.Checking:
+		return readiness{"checking", []string{"the check of the Claude Code CLI at the start is not over"}}
+	}
+	return readiness{Status: "ready"}
+}
+
+// warnings are those that the turns give cause for.
+func warnings(turns snapshot) []string {
+	var list []string
+	if turns.inputDiffs > 0 {
+		list = append(list, fmt.Sprintf("%d messages reached the model otherwise than the client sent them, by the CLI's own records", turns.inputDiffs))
+	}
+	if n := turns.outcomes[string(turn.Diverged)]; n > 0 {
+		list = append(list, fmt.Sprintf("%d answers were broken off because the streamed text was not the transcript's", n))
+	}
+	return list
+}
+
+func (s *Server) writeState(x *exchange, code int, state any) error {
+	body, err := json.Marshal(state)
+	if err != nil {
+		return fmt.Errorf("state: %w", err)
+	}
+	x.w.Header().Set("Cache-Control", "no-store")
+	return s.writeJSON(x, code, body)
+}

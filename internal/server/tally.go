@@ -1,0 +1,76 @@
+package server
+
+import (
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"ocp/internal/turn"
+)
+
+// tally counts how turns have ended. It holds no text of a conversation.
+type tally struct {
+	mu         sync.Mutex
+	outcomes   map[string]int64 // by the outcome's word; guarded by mu, as all below
+	inputDiffs int64            // messages that the CLI recorded otherwise than the client sent them
+	succeeded  time.Time        // the last turn that ended well
+	refused    time.Time        // the last one that failed for the credentials
+	last       *lastFailure
+}
+
+// lastFailure is the last turn that failed other than by its client.
+type lastFailure struct {
+	Kind    string    `json:"kind"`
+	Message string    `json:"message,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// count takes note of a turn's end.
+func (t *tally) count(record *turnRecord, err error) {
+	kind, now := outcome(err), time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.outcomes == nil {
+		t.outcomes = map[string]int64{}
+	}
+	t.outcomes[kind]++
+	t.inputDiffs += int64(record.finished.Stats.InputDiffs)
+	switch kind {
+	case "ok":
+		t.succeeded = now
+		return
+	case string(turn.Canceled), string(turn.Shutdown), "bad_request":
+		return
+	case string(turn.Authentication):
+		t.refused = now
+	}
+	t.last = &lastFailure{Kind: kind, Message: failureText(err), At: now.UTC().Truncate(time.Second)}
+}
+
+// failureText is an error's message, unless it may quote the conversation, as the
+// upstream's do.
+func failureText(err error) string {
+	failed, ok := errors.AsType[*turn.Error](err)
+	if !ok || failed.Kind == turn.InvalidRequest {
+		return ""
+	}
+	return failed.Message
+}
+
+// snapshot is a tally at one moment.
+type snapshot struct {
+	outcomes   map[string]int64
+	inputDiffs int64
+	refused    bool // the credentials were refused, and no turn has gone well since
+	last       *lastFailure
+}
+
+func (t *tally) snapshot() snapshot {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return snapshot{
+		outcomes: maps.Clone(t.outcomes), inputDiffs: t.inputDiffs,
+		refused: t.refused.After(t.succeeded), last: t.last,
+	}
+}
