@@ -83,7 +83,7 @@ func (c *demoCommand) serve(ctx context.Context, p program, modelURL, state stri
 		return nil, "", err
 	}
 	env := []string{"PATH=" + claude.Variable(p.env, "PATH"), "ANTHROPIC_BASE_URL=" + modelURL, "ANTHROPIC_API_KEY=ocp-demo-no-account-needed"}
-	proxy, err := startProxy(settings, env, newLogger(p.stderr, c.LogLevel))
+	proxy, err := startProxy(settings, cli, env, newLogger(p.stderr, c.LogLevel))
 	return proxy, cli, err
 }
 
@@ -170,8 +170,9 @@ func (a *demoAnswer) check(w io.Writer, scenario messagesapi.Scenario, model *me
 	failed := 0
 	for _, c := range checks {
 		mark := "ok  "
-		// An answer of one delta comes at its end: the CLI waits for a whole line.
-		if !c.ok && !(c.name == "incremental" && len(a.deltas) == 1) {
+		// One line comes at its end: the CLI waits for the whole of it.
+		oneLine := !strings.Contains(strings.TrimSuffix(text, "\n"), "\n")
+		if !c.ok && !(c.name == "incremental" && oneLine) {
 			mark = "FAIL"
 			failed++
 		}

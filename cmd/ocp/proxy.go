@@ -23,6 +23,9 @@ const (
 	// bounds are the server package's.
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
+	// maxHeader is the most that is taken in of a request's headers, in bytes: more than
+	// the server package allows, so that it can answer in the client's dialect.
+	maxHeader = 256 << 10
 	// shutdownTimeout bounds the end of everything, from the signal on.
 	shutdownTimeout = 15 * time.Second
 )
@@ -34,6 +37,9 @@ type proxy struct {
 	http     *http.Server
 	listener net.Listener
 	served   chan error // the end of http.Serve
+
+	cancelCheck context.CancelFunc
+	checked     chan struct{} // closed when the start-up check is over
 }
 
 // backend makes a claude.Launcher what the server package asks for.
@@ -49,7 +55,8 @@ func (b backend) Start(ctx context.Context, req prompt.Request) (server.Session,
 
 // startProxy opens everything in the order in which it must close. On an error
 // nothing is left open.
-func startProxy(c config.Serve, env []string, logger *slog.Logger) (*proxy, error) {
+// cli is the version of c.Claude.
+func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger) (*proxy, error) {
 	keys, err := c.Keys()
 	if err != nil {
 		return nil, err
@@ -58,40 +65,59 @@ func startProxy(c config.Serve, env []string, logger *slog.Logger) (*proxy, erro
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
-	launcher, err := newLauncher(c, env, logger)
+	launcher, err := newLauncher(c, cli, env, logger)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	p := &proxy{launcher: launcher, listener: listener, served: make(chan error, 1)}
+	p := &proxy{launcher: launcher, listener: listener, served: make(chan error, 1), checked: make(chan struct{})}
 	p.api = server.New(server.Options{
-		Backend:      backend{launcher},
-		Admission:    admission.New(admission.Options{Slots: c.Concurrency, Queue: c.Queue}),
-		Version:      version(),
-		Logger:       logger,
-		Models:       append(openai.DefaultModels(), c.Models...),
-		StrictParams: c.StrictParams,
-		Keys:         keys,
-		Loopback:     c.Loopback(),
-		TurnTimeout:  c.TurnTimeout,
-		KeepAlive:    c.KeepAlive,
+		Backend:          backend{launcher},
+		Admission:        admission.New(admission.Options{Slots: c.Concurrency, Queue: c.Queue}),
+		Version:          version(),
+		Logger:           logger,
+		Models:           append(openai.DefaultModels(), c.Models...),
+		StrictParams:     c.StrictParams,
+		Keys:             keys,
+		Loopback:         c.Loopback(),
+		TurnTimeout:      c.TurnTimeout,
+		FirstByteTimeout: c.FirstByteTimeout,
+		IdleTimeout:      c.IdleTimeout,
+		KeepAlive:        c.KeepAlive,
 	})
 	p.http = &http.Server{
 		Handler:           p.api.Handler(),
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
 	go func() { p.served <- p.http.Serve(listener) }()
+	p.startCheck(c.StartCheck, logger)
 	return p, nil
 }
 
-func newLauncher(c config.Serve, env []string, logger *slog.Logger) (*claude.Launcher, error) {
+// startCheck begins the start-up check, if it is wanted. close ends it.
+func (p *proxy) startCheck(wanted bool, logger *slog.Logger) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancelCheck = cancel
+	if !wanted {
+		close(p.checked)
+		return
+	}
+	go func() {
+		defer close(p.checked)
+		checkStart(ctx, p.launcher, logger)
+	}()
+}
+
+func newLauncher(c config.Serve, cli string, env []string, logger *slog.Logger) (*claude.Launcher, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find ocp's own binary: %w", err)
 	}
 	return claude.New(claude.Options{
 		Path:            c.Claude,
+		Version:         cli,
 		StateDir:        c.StateDir,
 		HookTransport:   claude.Transport(c.HookTransport),
 		HookCommand:     []string{self, "hook"},
@@ -99,6 +125,7 @@ func newLauncher(c config.Serve, env []string, logger *slog.Logger) (*claude.Lau
 		PassEnv:         c.PassEnv,
 		Effort:          c.Effort,
 		StartTimeout:    c.StartTimeout,
+		ChecksFirst:     c.StartCheck,
 		KeepTranscripts: c.KeepTranscripts,
 		Logger:          logger,
 	})
@@ -111,9 +138,11 @@ func (p *proxy) url() string { return "http://" + p.listener.Addr().String() }
 func (p *proxy) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
+	p.cancelCheck()
 	err := errors.Join(p.api.Shutdown(ctx), p.http.Shutdown(ctx))
 	if served := <-p.served; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
 	}
+	<-p.checked
 	return errors.Join(err, p.launcher.Close())
 }

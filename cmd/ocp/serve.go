@@ -27,11 +27,14 @@ func (c *serveCommand) Run(ctx context.Context, p program) error {
 	if err != nil {
 		return err
 	}
-	proxy, err := startProxy(settings, p.env, logger)
+	proxy, err := startProxy(settings, cli, p.env, logger)
 	if err != nil {
 		return err
 	}
 	logger.Info("serving", "url", proxy.url(), "version", version(), "claude", cli, "state_dir", settings.StateDir)
+	if !settings.StartCheck && !claude.Tested(cli) { // the check says it otherwise
+		logger.Warn("ocp was not tested with this release of Claude Code", "claude", cli, "tested", claude.TestedVersions)
+	}
 	select {
 	case <-ctx.Done():
 		logger.Info("shutting down")

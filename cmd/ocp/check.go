@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"ocp/internal/claude"
+	"ocp/internal/server"
+	"ocp/internal/turn"
+)
+
+// Report is the server's view of what the launcher knows.
+func (b backend) Report() server.Report {
+	h := b.Health()
+	return server.Report{
+		CLIVersion: h.CLIVersion, CLITested: claude.Tested(h.CLIVersion), Checking: h.Checking,
+		Faults: h.Faults, Warnings: h.Warnings,
+		HooksAccepted: h.Hooks.Accepted, HooksRefused: h.Hooks.Refused,
+	}
+}
+
+// checkStart checks once whether a session starts, and logs one line of what it has
+// found. It ends when it is done or ctx is.
+func checkStart(ctx context.Context, launcher *claude.Launcher, logger *slog.Logger) {
+	err := launcher.Check(ctx)
+	health := launcher.Health()
+	failed, _ := errors.AsType[*turn.Error](err)
+	switch {
+	case ctx.Err() != nil:
+	case failed != nil:
+		logger.Error("the start-up check failed: requests will fail, or not be streamed, until this is put right",
+			"reason", failed.Message, "err", failed.Err, "claude", health.CLIVersion)
+	case len(health.Warnings) > 0:
+		logger.Warn("the start-up check passed with warnings: a session starts and its hooks reach ocp",
+			"claude", health.CLIVersion, "warnings", health.Warnings)
+	default:
+		logger.Info("the start-up check passed: a session starts and its hooks reach ocp", "claude", health.CLIVersion)
+	}
+}
