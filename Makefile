@@ -9,8 +9,8 @@ DEMO_VERSION := $(shell awk '!/^\#/ && NF { v = $$1 } END { print v }' tools/cli
 STATICCHECK := .cache/bin/staticcheck
 GOFUMPT     := .cache/bin/gofumpt
 
-# The Go files of this module: not of hidden folders, and not test data.
-GO_FILES = $(shell find . -path './.*' -prune -o -name testdata -prune -o -name '*.go' -print)
+# The Go files of this module: not of hidden folders, of npm's, nor test data.
+GO_FILES = $(shell find . -path './.*' -prune -o \( -name testdata -o -name node_modules \) -prune -o -name '*.go' -print)
 
 # Begins a recipe: $$packages are all but the suite on the real CLI.
 UNIT_PACKAGES = packages=$$(go list ./...) && packages=$$(echo "$$packages" | grep -v '^ocp/e2e')
@@ -20,7 +20,7 @@ unexport ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_BASE_URL CLAUDE_CODE_O
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build cli demo test lint fmt tools test-unit test-cli fuzz fuzz-smoke bench soak cover clean
+.PHONY: help build cli clients demo test lint fmt tools test-unit test-cli fuzz fuzz-smoke bench soak cover clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,11 +31,14 @@ build: ## build bin/ocp
 cli: ## install the pinned Claude Code CLIs into .cli/
 	scripts/install-cli.sh
 
+clients: ## install the JavaScript clients that the tests use
+	scripts/install-clients.sh
+
 demo: build ## show one streamed answer of the real CLI; no account needed
 	scripts/install-cli.sh $(DEMO_VERSION)
 	bin/ocp demo --claude .cli/$(DEMO_VERSION)/claude
 
-test: cli build lint test-unit fuzz-smoke test-cli ## all that CI runs
+test: cli clients build lint test-unit fuzz-smoke test-cli ## all that CI runs
 
 lint: $(STATICCHECK) ## check formatting (gofumpt), go vet, staticcheck
 	@unformatted=$$($(GOFUMPT) -l $(GO_FILES)) || exit 1; \
@@ -58,7 +61,7 @@ $(STATICCHECK): tools/go.mod tools/go.sum
 test-unit: ## run the tests that need no CLI
 	$(UNIT_PACKAGES) && go test -race -shuffle=on $$packages
 
-test-cli: cli ## run the tests on the real CLIs, every pinned version
+test-cli: cli clients ## run the tests on the real CLIs, every pinned version
 	OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
 		go test -race -count=1 -timeout 20m ./e2e/...
 
@@ -72,7 +75,7 @@ bench: cli build ## measure where the time of a turn goes (N=20 turns a CLI)
 	OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" OCP_TEST_BINARY="$(CURDIR)/bin/ocp" \
 		go test -run '^$$' -bench . -benchtime $(N)x -timeout 30m ./e2e
 
-soak: cli ## run the tests on the real CLIs with the long ones
+soak: cli clients ## run the tests on the real CLIs with the long ones
 	OCP_SOAK=1 OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
 		go test -race -count=1 -timeout 3h -v ./e2e/...
 
