@@ -77,7 +77,8 @@ var house = map[string][]string{
 	"claude/claudetest": {"hook", "transcript"},
 
 	// The tests on the real CLI, which know the program only from outside.
-	"e2e": {"messagesapi"},
+	// It also reads hook calls, to lose and shuffle them on their way.
+	"e2e": {"messagesapi", "hook"},
 
 	// The root of the module, which holds this test and no code.
 	".": {},

@@ -31,6 +31,7 @@ type proxyOptions struct {
 	env    []string           // further environment
 	script messagesapi.Script // what the model says
 	state  string             // state directory; default: a fresh one
+	check  bool               // with the start-up check
 	noKey  bool               // leave ANTHROPIC_API_KEY out of the environment
 }
 
@@ -60,6 +61,9 @@ func startProxy(t testing.TB, c cli, o proxyOptions) *proxy {
 	p.cmd = exec.Command(ocpBinary, append([]string{
 		"serve", "--listen", "127.0.0.1:0", "--claude", c.path, "--state-dir", o.state, "--log-level", "debug",
 	}, o.args...)...)
+	if !o.check {
+		p.cmd.Args = append(p.cmd.Args, "--no-start-check")
+	}
 	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "ANTHROPIC_BASE_URL=" + model.URL()}
 	if !o.noKey {
 		p.cmd.Env = append(p.cmd.Env, "ANTHROPIC_API_KEY="+apiKey)
@@ -193,6 +197,30 @@ func (l *logLines) wait(t testing.TB, ended <-chan struct{}, words ...string) st
 			t.Fatalf("the process ended without a log line with %q; its log:\n%s", words, l.text())
 		case <-timeout:
 			t.Fatalf("no log line with %q; the log:\n%s", words, l.text())
+		}
+	}
+}
+
+// waitFor waits until n lines hold the word.
+func (l *logLines) waitFor(t testing.TB, n int, word string) {
+	t.Helper()
+	timeout := time.After(patience)
+	for {
+		l.mu.Lock()
+		found, more := 0, l.changed
+		for _, line := range l.lines {
+			if strings.Contains(line, word) {
+				found++
+			}
+		}
+		l.mu.Unlock()
+		if found >= n {
+			return
+		}
+		select {
+		case <-more:
+		case <-timeout:
+			t.Fatalf("%d log lines with %q, want %d; the log:\n%s", found, word, n, l.text())
 		}
 	}
 }
