@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -432,6 +433,34 @@ func TestBadInput(t *testing.T) {
 		}
 		if dirs := p.sessionDirs(); len(dirs) > 0 {
 			t.Errorf("sessions were started: %v", dirs)
+		}
+	})
+}
+
+// An alias may lead to a model that the CLI speaks to otherwise: 2.1.332 gives
+// claude-sonnet-5-5 its date in system messages of its own.
+func TestInputOfAnAliasIsExact(t *testing.T) {
+	onEachCLI(t, func(t *testing.T, c cli) {
+		p := startProxy(t, c, proxyOptions{script: messagesapi.Echo()})
+		sent := []sentMessage{{"user", "q1\t"}, {"assistant", "a1"}, {"user", "!q2 "}}
+		for _, model := range []string{"sonnet", "opus", "haiku"} {
+			reply := p.postChat(withPatience(t), chatBody{Model: model, Messages: sent})
+			if got := reply.text(); got != "!q2 " {
+				t.Errorf("%s: status %d, %s", model, reply.status, reply.body)
+				continue
+			}
+			line := p.log.wait(t, p.done, "msg=turn ", "id="+reply.header.Get("X-Request-Id"))
+			if !strings.Contains(line, "input_diffs=0") {
+				t.Errorf("%s: a difference is counted: %s", model, line)
+			}
+		}
+		for _, recorded := range p.model.Turns() {
+			request, err := recorded.Decode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			own := func(m messagesapi.Message) bool { return m.Role == "system" }
+			compareMessages(t, slices.DeleteFunc(request.Messages, own), inputRow{sent: sent}.expected())
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ const (
 	demoModel   = "claude-sonnet-4-6"
 	demoPrompt  = "How does this answer reach me?"
 	demoTimeout = time.Minute
+	demoPrefix  = "ocp-demo-" // of the state directories, in the temporary folder
 )
 
 // demoCommand is the whole of OCP in one process: a scripted model, the proxy with the
@@ -50,9 +52,9 @@ func (c *demoCommand) Run(ctx context.Context, p program) error {
 		return fmt.Errorf("start the scripted model: %w", err)
 	}
 	defer model.Close()
-	state, err := os.MkdirTemp("", "ocp-demo-")
+	state, err := demoState()
 	if err != nil {
-		return fmt.Errorf("make a state directory: %w", err)
+		return err
 	}
 	defer os.RemoveAll(state)
 	proxy, cli, err := c.serve(ctx, p, model.URL(), state)
@@ -66,6 +68,23 @@ func (c *demoCommand) Run(ctx context.Context, p program) error {
 		<-ctx.Done()
 	}
 	return errors.Join(err, proxy.close())
+}
+
+// demoState makes a state directory of the demo's own, and removes what demos that were
+// killed have left.
+func demoState() (string, error) {
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), demoPrefix+"*"))
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range left {
+		_ = claude.RemoveLeft(dir) // another user's cannot be removed, and need not
+	}
+	state, err := os.MkdirTemp("", demoPrefix)
+	if err != nil {
+		return "", fmt.Errorf("make a state directory: %w", err)
+	}
+	return state, nil
 }
 
 // serve starts the proxy with nothing of the environment but PATH, so that no account

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 
 	"ocp/internal/claude"
 	"ocp/internal/config"
@@ -47,6 +48,9 @@ func (c *serveCommand) Run(ctx context.Context, p program) error {
 
 // complete fills in what the defaults cannot say and checks the whole.
 func complete(s config.Serve, env []string) (config.Serve, error) {
+	if slices.Contains(env, "OCP_API_KEY=") {
+		return s, errors.New("OCP_API_KEY is set and empty: give it a key, or unset it to serve without keys on loopback")
+	}
 	if err := s.Validate(); err != nil {
 		return s, err
 	}

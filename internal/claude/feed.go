@@ -6,8 +6,16 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"ocp/internal/prompt"
+)
+
+const (
+	// openEvery is how often a feed looks whether the CLI has come to its FIFO.
+	openEvery = 2 * time.Millisecond
+	// feedBound is how long the CLI may take to read its system text.
+	feedBound = 30 * time.Second
 )
 
 // feed gives a session its conversation: it waits until the CLI opens the FIFO of its
@@ -17,7 +25,7 @@ type feed struct {
 	place        place
 	conversation prompt.Conversation
 
-	opened chan struct{} // closed when the CLI has the FIFO open, or the feed was closed
+	opened chan struct{} // closed when the CLI has the FIFO open
 	done   chan struct{} // closed when all is given, or err is set
 	size   int64         // of the transcript as written; set before done is closed
 	err    error         // set before done is closed
@@ -41,26 +49,39 @@ func startFeed(p place, c prompt.Conversation) *feed {
 }
 
 func (f *feed) give() (int64, error) {
-	// Opening blocks until the CLI, or close, opens the other end.
-	fifo, err := os.OpenFile(f.place.system, os.O_WRONLY, 0)
-	close(f.opened)
+	fifo, err := f.open()
 	if err != nil {
 		return 0, fmt.Errorf("open system text FIFO: %w", err)
 	}
 	defer fifo.Close()
-	select {
-	case <-f.canceled:
-		return 0, errFeedClosed
-	default:
-	}
+	close(f.opened)
 	size, err := f.place.writeTranscript(entries(f.conversation))
 	if err != nil {
 		return 0, err
 	}
+	_ = fifo.SetWriteDeadline(time.Now().Add(feedBound))
 	if _, err := fifo.WriteString(f.conversation.System); err != nil {
 		return 0, fmt.Errorf("write system text: %w", err)
 	}
 	return size, nil
+}
+
+// open waits until the CLI has the other end of the FIFO open. It looks every openEvery,
+// since an open that blocks could not be called off.
+func (f *feed) open() (*os.File, error) {
+	look := time.NewTicker(openEvery)
+	defer look.Stop()
+	for {
+		fifo, err := os.OpenFile(f.place.system, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if !errors.Is(err, syscall.ENXIO) { // ENXIO: nobody reads yet
+			return fifo, err
+		}
+		select {
+		case <-f.canceled:
+			return nil, errFeedClosed
+		case <-look.C:
+		}
+	}
 }
 
 // waiting returns an error while the CLI has not come for its system text.
@@ -75,12 +96,6 @@ func (f *feed) waiting() error {
 
 // close calls the feed off and waits for it. The session's process must be gone.
 func (f *feed) close() {
-	f.once.Do(func() {
-		close(f.canceled)
-		if r, err := os.OpenFile(f.place.system, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
-			<-f.opened
-			_ = r.Close()
-		}
-	})
+	f.once.Do(func() { close(f.canceled) })
 	<-f.done
 }

@@ -68,6 +68,7 @@ func TestInputCheck(t *testing.T) {
 		{"all as they stand", []transcript.Record{request(h1, h2, h3)}, 3, 0},
 		{"with reminders", []transcript.Record{blob("x", "user", own, "three", "four"), request(h1, h2, "x")}, 3, 0},
 		{"reminders first", []transcript.Record{blob("x", "user", own, own, "one"), request("x", h2, h3)}, 3, 0},
+		{"the CLI's own system messages", []transcript.Record{blob("e", "system"), blob("x", "system", own), request(h1, "e", h2, h3, "x")}, 3, 0},
 		{"a hash of nothing known", []transcript.Record{request(h1, "y", h3)}, 3, 1},
 		{"something added", []transcript.Record{blob("x", "user", "hello", "three", "four"), request(h1, h2, "x")}, 3, 1},
 		{"something behind", []transcript.Record{blob("x", "user", "three", "four", own), request(h1, h2, "x")}, 3, 1},

@@ -73,12 +73,14 @@ var credentials = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_
 // environment is a session's whole environment: what OCP sets, what it passes on of
 // its own, and what the operator named.
 func environment(own, named []string, session ...string) []string {
-	env := slices.Concat(fixed, session)
+	var env []string
 	for _, name := range slices.Concat(passed, named) {
 		if value, ok := lookup(own, name); ok {
 			env = append(env, name+"="+value)
 		}
 	}
+	// The last one of a name counts: what OCP sets cannot be named away.
+	env = slices.Concat(env, fixed, session)
 	// Any proxy variable would capture the hook calls to loopback (facts, section 16).
 	direct, _ := lookup(own, "NO_PROXY")
 	if lower, ok := lookup(own, "no_proxy"); ok && direct == "" {

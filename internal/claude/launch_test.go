@@ -47,7 +47,10 @@ func TestEnvironment(t *testing.T) {
 		"PATH=/bin", "ANTHROPIC_API_KEY=key", "ANTHROPIC_MODEL=other", "CLAUDECODE=1", "CLAUDE_CODE_MAX_RETRIES=9",
 		"SECRET=x", "NAMED=named", "EMPTY=", "TZ=UTC", "TZ=CET", "HTTP_PROXY=http://proxy:1", "no_proxy=example.org",
 	}
-	got := environment(own, []string{"NAMED", "EMPTY", "ABSENT"}, "HOME=/session")
+	got := environment(own, []string{"NAMED", "EMPTY", "ABSENT", "CLAUDE_CODE_MAX_RETRIES", "HOME"}, "HOME=/session")
+	if v, _ := lookup(got, "CLAUDE_CODE_MAX_RETRIES"); v != "0" {
+		t.Errorf("a named variable undoes what ocp sets: %q", v)
+	}
 	for _, want := range []string{
 		"PATH=/bin", "ANTHROPIC_API_KEY=key", "NAMED=named", "TZ=CET", "HOME=/session", "HTTP_PROXY=http://proxy:1",
 		"NO_PROXY=example.org,127.0.0.1,localhost", "no_proxy=example.org,127.0.0.1,localhost", "CLAUDE_CODE_MAX_RETRIES=0",

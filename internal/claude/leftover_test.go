@@ -56,6 +56,9 @@ func TestLeftoverSessionIsKilledAndNoOther(t *testing.T) {
 	leave("d", "1 0")
 	leave("e", "")
 
+	if err := os.WriteFile(filepath.Join(root, lockName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s, err := openState(root)
 	if err != nil {
 		t.Fatal(err)

@@ -12,10 +12,13 @@ import (
 // ErrStateInUse is returned for a state directory that a running ocp holds.
 var ErrStateInUse = errors.New("the state directory is in use by another ocp: stop it, or give this one its own with --state-dir")
 
+// lockName is the file that makes a folder a state directory.
+const lockName = "ocp.lock"
+
 // state is OCP's own directory. Only one ocp at a time holds it; what an earlier one
 // left of its sessions is removed when it is opened.
 //
-//	lock            held while ocp runs; names its process
+//	ocp.lock        held while ocp runs; names its process
 //	settings.json   the sessions' settings, without secrets
 //	sessions/ID/    all that belongs to one session
 //	cwd/            working directory of sessions that use the operator's login
@@ -25,7 +28,7 @@ type state struct {
 	lock *os.File
 }
 
-// openState takes the directory, making it if need be. Error: ErrStateInUse.
+// openState takes the directory, making it if need be. Errors: ErrStateInUse, ErrNotOurs.
 func openState(root string) (*state, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -38,10 +41,13 @@ func openState(root string) (*state, error) {
 	if root, err = filepath.EvalSymlinks(root); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
+	if err := ownState(root); err != nil {
+		return nil, err
+	}
 	if err := os.Chmod(root, 0o700); err != nil {
 		return nil, fmt.Errorf("--state-dir: close it to others: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(root, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(filepath.Join(root, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("--state-dir: open its lock: %w", err)
 	}
@@ -61,6 +67,28 @@ func openState(root string) (*state, error) {
 		return nil, fmt.Errorf("take state directory: %w", err)
 	}
 	return s, nil
+}
+
+// ErrNotOurs is returned for a folder that holds something and was never a state
+// directory: ocp would sweep it.
+var ErrNotOurs = errors.New("the folder is not empty and no state directory of ocp: name an empty or a new one with --state-dir")
+
+// ownState reports whether a folder may be taken: it is empty, or an earlier ocp has
+// left its lock in it.
+func ownState(root string) error {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return fmt.Errorf("read state directory: %w", err)
+	}
+	for _, e := range entries {
+		if e.Name() == lockName {
+			return nil
+		}
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%w (%s)", ErrNotOurs, root)
+	}
+	return nil
 }
 
 // sign writes into the lock who holds it: for people, the kernel's lock is what counts.
@@ -84,6 +112,22 @@ func (s *state) sweep() error {
 		os.MkdirAll(s.sessions(), 0o700),
 		os.MkdirAll(s.sharedDir(), 0o700),
 	)
+}
+
+// RemoveLeft removes a state directory that an ocp which was killed left behind. One
+// that is in use, or is none, is left alone.
+func RemoveLeft(root string) error {
+	if _, err := os.Stat(filepath.Join(root, lockName)); err != nil {
+		return nil
+	}
+	s, err := openState(root)
+	if errors.Is(err, ErrStateInUse) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(s.root), s.lock.Close())
 }
 
 func (s *state) sessions() string     { return filepath.Join(s.root, "sessions") }

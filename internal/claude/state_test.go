@@ -21,6 +21,15 @@ func TestStateIsSweptAndHeldByOne(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := openState(root); !errors.Is(err, ErrNotOurs) {
+		t.Fatalf("a folder of somebody's gave %v, want ErrNotOurs", err)
+	}
+	if _, err := os.Stat(left); err != nil {
+		t.Fatal("a folder of somebody's was swept")
+	}
+	if err := os.WriteFile(filepath.Join(root, lockName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s, err := openState(root)
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +54,31 @@ func TestStateIsSweptAndHeldByOne(t *testing.T) {
 	}
 	if err := s.close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestRemoveLeft(t *testing.T) {
+	other, used := t.TempDir(), filepath.Join(t.TempDir(), "s")
+	s, err := openState(used)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{other, used} {
+		if err := RemoveLeft(dir); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(dir); err != nil {
+			t.Errorf("%s is gone", dir)
+		}
+	}
+	if err := s.lock.Close(); err != nil { // as the kernel does for a process that was killed
+		t.Fatal(err)
+	}
+	if err := RemoveLeft(used); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(used); !errors.Is(err, os.ErrNotExist) {
+		t.Error("what was left is still there")
 	}
 }
 
@@ -169,6 +203,24 @@ func TestFeedIsCalledOff(t *testing.T) {
 	if err := p.remove(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A FIFO that is gone does not hold a session for ever.
+func TestFeedWithoutItsFIFO(t *testing.T) {
+	l := testLauncher(t, "ANTHROPIC_API_KEY=k")
+	p, err := l.newPlace(newID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := startFeed(p, oneMessage)
+	if err := p.remove(); err != nil {
+		t.Fatal(err)
+	}
+	<-f.done
+	if !errors.Is(f.err, os.ErrNotExist) {
+		t.Errorf("got %v, want os.ErrNotExist", f.err)
+	}
+	f.close()
 }
 
 func TestFind(t *testing.T) {
