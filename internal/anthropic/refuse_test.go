@@ -158,6 +158,25 @@ func TestDecodeCount(t *testing.T) {
 	}
 }
 
+// TestDecodeCountChecks checks that a count refuses in a field what a message does.
+func TestDecodeCountChecks(t *testing.T) {
+	for fields, field := range map[string]string{
+		`,"max_tokens":"many"`:          "max_tokens",
+		`,"max_tokens":0`:               "max_tokens",
+		`,"stream":"yes"`:               "stream",
+		`,"stop_sequences":"END"`:       "stop_sequences",
+		`,"stop_sequences":[" "]`:       "stop_sequences.0",
+		`,"temperature":"hot"`:          "temperature",
+		`,"thinking":{"type":"x"}`:      "thinking.type",
+		`,"output_config":{"effort":1}`: "output_config.effort",
+	} {
+		_, err := DecodeCount([]byte(`{"model":"opus","messages":[{"role":"user","content":"hi"}]` + fields + `}`))
+		if bad, ok := errors.AsType[*Error](err); !ok || bad.Field != field {
+			t.Errorf("%s: got %v", fields, err)
+		}
+	}
+}
+
 func FuzzDecodeMessages(f *testing.F) {
 	for _, body := range []string{
 		"", "null", `{"model":`, body(`,"system":"s","stop_sequences":["a"],"tools":[{"name":"a"}],"stream":true,"thinking":{"type":"adaptive"}`),

@@ -56,25 +56,33 @@ func decodeMessages(body []byte) (req MessageRequest, err error) {
 	if req.Prompt.Conversation, err = join(conversation); err != nil {
 		return req, err
 	}
+	err = d.settings(fields, &req)
+	return req, err
+}
+
+// settings decodes what is left of a request behind its conversation and its limit.
+func (d *decoder) settings(fields wire.Object, req *MessageRequest) (err error) {
 	if req.Prompt.Effort, err = d.effort(fields, req.Prompt.MaxTokens); err != nil {
-		return req, err
+		return err
 	}
 	if req.Stop, err = decodeStop(fields); err != nil {
-		return req, err
+		return err
 	}
 	if raw, ok := fields.Get("stream"); ok {
 		if req.Stream, err = wire.AsBool(raw, "stream"); err != nil {
-			return req, err
+			return err
 		}
 	}
 	if err := d.params(fields); err != nil {
-		return req, err
+		return err
 	}
 	req.Ignored = d.names()
-	return req, nil
+	return nil
 }
 
-// DecodeCount decodes the body of a request to count tokens, and estimates them.
+// DecodeCount decodes the body of a request to count tokens, and estimates them. Fields
+// are checked as a message's are, but max_tokens need not be given, and the conversation
+// may end with the assistant.
 func DecodeCount(body []byte) (tokens int, err error) {
 	tokens, err = decodeCount(body)
 	return tokens, fromWire(err)
@@ -93,10 +101,13 @@ func decodeCount(body []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if _, err := d.effort(fields, 0); err != nil {
-		return 0, err
+	var req MessageRequest
+	if raw, ok := fields.Get("max_tokens"); ok {
+		if req.Prompt.MaxTokens, err = positive(raw, "max_tokens"); err != nil {
+			return 0, err
+		}
 	}
-	if err := d.params(fields); err != nil {
+	if err := d.settings(fields, &req); err != nil {
 		return 0, err
 	}
 	tokens := conversation.EstimateTokens()

@@ -13,14 +13,15 @@ import (
 	"golang.org/x/text/message"
 
 	"ocp/internal/prompt"
+	"ocp/internal/wire"
 )
 
 // Format is what an answer must be: JSON. The model is told so in its system text, and
 // the whole answer is checked before any of it is sent: what does not pass is refused.
-// A nil Format takes any text.
+// A nil Format takes any text. A Format is for one goroutine.
 type Format struct {
-	schema   *jsonschema.Schema // nil for any object
-	steering string             // what the model is told
+	schema   *schema // nil for any object
+	steering string  // what the model is told
 }
 
 // The words that steer the model.
@@ -97,41 +98,15 @@ func decodeSchema(format object, param string) (*Format, error) {
 	return &Format{schema: schema, steering: fmt.Sprintf(steerSchema, title, raw)}, nil
 }
 
-// schemaURL names the client's schema. Nothing is loaded from there.
-const schemaURL = "schema://client/"
-
-// compile compiles a client's schema, of draft 2020-12 unless it says otherwise. It may
-// refer to itself and to nothing else: the library would read files.
-func compile(raw json.RawMessage) (*jsonschema.Schema, error) {
-	value, err := unmarshal(string(raw))
-	if err != nil {
-		return nil, err
-	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(noLoader{})
-	c.AssertFormat()
-	if err := c.AddResource(schemaURL, value); err != nil {
-		return nil, plain(err)
-	}
-	schema, err := c.Compile(schemaURL)
-	if err != nil {
-		return nil, plain(err)
-	}
-	return schema, nil
-}
-
-type noLoader struct{}
-
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("it refers to %s, and nothing is fetched here", quote(url))
-}
-
 // maxExponent bounds the exponents of numbers, at about what a float64 can hold: the
 // validator compares exactly, which for larger ones could take all the memory there is.
 const maxExponent = 400
 
 // unmarshal decodes JSON as the validator needs it.
 func unmarshal(text string) (any, error) {
+	if wire.TooDeep([]byte(text)) {
+		return nil, fmt.Errorf("it nests deeper than %d levels", wire.MaxDepth)
+	}
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
 		return nil, errors.New("it is not one JSON value")
@@ -182,7 +157,7 @@ func (f *Format) check(text string) (content, refusal string) {
 	value, err := unmarshal(content)
 	if err == nil {
 		if f.schema != nil {
-			err = f.schema.Validate(value)
+			err = f.schema.validate(value)
 		} else if _, ok := value.(map[string]any); !ok {
 			err = errors.New("it is not a JSON object")
 		}

@@ -2,10 +2,14 @@ package openai
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"ocp/internal/turn"
 )
@@ -166,4 +170,102 @@ func FuzzFormat(f *testing.F) {
 			t.Fatalf("got %q and %q", content, refusal)
 		}
 	})
+}
+
+// doubling is a schema of n levels, each of which refers to the next one twice.
+func doubling(n int) string {
+	var defs strings.Builder
+	for i := range n {
+		fmt.Fprintf(&defs, `"a%d":{"allOf":[{"$ref":"#/$defs/a%d"},{"$ref":"#/$defs/a%d"}]},`, i, i+1, i+1)
+	}
+	return fmt.Sprintf(`{"$defs":{%s"a%d":{"type":"object"}},"$ref":"#/$defs/a0"}`, defs.String(), n)
+}
+
+// TestSchemaExpands checks that a schema is refused by what it is with its references
+// written out, however short it is.
+func TestSchemaExpands(t *testing.T) {
+	for name, test := range map[string]struct {
+		schema string
+		says   string // empty if it is taken
+	}{
+		"few levels":     {doubling(10), ""},
+		"many levels":    {doubling(22), "more than 10000 subschemas"},
+		"most levels":    {doubling(500), "more than 10000 subschemas"},
+		"recursion":      {`{"properties":{"l":{"$ref":"#"},"r":{"$ref":"#"}}}`, ""},
+		"long":           {`{"prefixItems":[` + strings.Repeat(`{},`, 10_000) + `{}]}`, "more than 10000 subschemas"},
+		"dynamic":        {`{"$dynamicAnchor":"x","items":{"$dynamicRef":"#x"}}`, "$dynamicRef"},
+		"recursive":      {`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"items":{"$recursiveRef":"#"}}`, "$recursiveRef"},
+		"no schema left": {`{"$defs":{"a":true,"b":{"$ref":"#/$defs/a"}},"items":{"$ref":"#/$defs/b"},"additionalProperties":false}`, ""},
+	} {
+		body := chatBody(`,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` + test.schema + `}}`)
+		_, err := DecodeChat([]byte(body))
+		if test.says == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		bad, ok := errors.AsType[*Error](err)
+		if !ok || bad.Param != "response_format.json_schema.schema" || !strings.Contains(bad.Message, test.says) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// TestLongSchemaIsNotCompiled checks that a long schema is refused before the library,
+// which takes the square of its length, has it.
+func TestLongSchemaIsNotCompiled(t *testing.T) {
+	for _, item := range []string{"{}", "true"} {
+		begun := time.Now()
+		_, err := compile([]byte(`{"prefixItems":[` + strings.Repeat(item+",", 30_000) + item + `]}`))
+		if took := time.Since(begun); err == nil || took > time.Second {
+			t.Errorf("after %s: %v", took, err)
+		}
+	}
+}
+
+// TestCheckIsBounded checks that a recursive schema and an answer that fit badly end in
+// a refusal, and soon; and that the schema goes on to check others.
+func TestCheckIsBounded(t *testing.T) {
+	const param = `{"type":"json_schema","json_schema":{"name":"x","schema":%s}}`
+	twice := format(t, fmt.Sprintf(param, `{"allOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}`))
+	not := format(t, fmt.Sprintf(param, `{"not":{"$ref":"#/$defs/n"},"$defs":{"n":{"type":"object","required":["a"],"patternProperties":{"a":{"$ref":"#/$defs/n"},"^a":{"$ref":"#/$defs/n"}}}}}`))
+	nested := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
+	for name, f := range map[string]*Format{"allOf": twice, "not": not} {
+		if _, refusal := f.check(nested(3)); refusal != "" {
+			t.Errorf("%s: got %q", name, refusal)
+		}
+		begun := time.Now()
+		if _, refusal := f.check(nested(40)); !strings.Contains(refusal, "too much work") {
+			t.Errorf("%s: got %q", name, refusal)
+		}
+		if took := time.Since(begun); took > 2*maxCheck {
+			t.Errorf("%s: it took %s", name, took)
+		}
+		if _, refusal := f.check(nested(201)); !strings.Contains(refusal, "deeper than 200 levels") {
+			t.Errorf("%s: got %q", name, refusal)
+		}
+		if _, refusal := f.check(nested(3)); refusal != "" {
+			t.Errorf("%s: got %q", name, refusal)
+		}
+	}
+}
+
+// TestSchemasShareNothing checks, with the race detector, that schemas which refer to a
+// draft of JSON Schema itself do not share it.
+func TestSchemasShareNothing(t *testing.T) {
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			s, err := compile([]byte(`{"$schema":"http://json-schema.org/draft-07/schema#","items":{"$ref":"http://json-schema.org/draft-07/schema#"}}`))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := s.validate([]any{map[string]any{"type": "object"}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
 }

@@ -11,8 +11,9 @@ import (
 // It is for one goroutine.
 type ResponseStream struct {
 	response Response
-	sequence int // number of the next event
-	opened   bool
+	sequence int  // number of the next event
+	begun    bool // the response is announced
+	opened   bool // so is the item in it
 	text     strings.Builder
 }
 
@@ -36,15 +37,25 @@ func (s *ResponseStream) Append(dst []byte, event turn.Event) []byte {
 	return dst
 }
 
+// appendBeginning appends the events that every stream begins with, one that fails
+// before its text too: clients take no other event first.
+func (s *ResponseStream) appendBeginning(dst []byte) []byte {
+	if s.begun {
+		return dst
+	}
+	s.begun = true
+	at := state{status: inProgress, model: s.response.Model}
+	dst = s.appendState(dst, "response.created", at)
+	return s.appendState(dst, "response.in_progress", at)
+}
+
 // appendOpening appends the events that come before the text, or before the refusal.
 func (s *ResponseStream) appendOpening(dst []byte, refusal string) []byte {
 	if s.opened {
 		return dst
 	}
 	s.opened = true
-	begun := state{status: inProgress, model: s.response.Model}
-	dst = s.appendState(dst, "response.created", begun)
-	dst = s.appendState(dst, "response.in_progress", begun)
+	dst = s.appendBeginning(dst)
 	dst = s.appendHead(dst, "response.output_item.added")
 	dst = append(dst, `,"output_index":0,"item":`...)
 	dst = s.response.appendItem(dst, inProgress, nil)
@@ -86,6 +97,7 @@ func (s *ResponseStream) appendEnd(dst []byte, fin turn.Finished) []byte {
 // the API, and an error, which some clients need to see that it is one. That has the
 // fields where the API documents them and in an envelope, where clients look for them.
 func (s *ResponseStream) AppendFailure(dst []byte, e *Error) []byte {
+	dst = s.appendBeginning(dst)
 	dst = s.appendState(dst, "response.failed", state{status: failed, model: s.response.Model, err: e})
 	dst = s.appendHead(dst, "error")
 	dst = append(dst, `,"code":`...)

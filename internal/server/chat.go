@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -93,16 +95,31 @@ func (s *Server) readJSON(x *exchange) ([]byte, error) {
 	// net/http lifts this deadline when it has read the whole body, and a write's
 	// deadline when the response is done (Go 1.26).
 	_ = x.control.SetReadDeadline(time.Now().Add(s.options.ReadTimeout))
-	if given := x.r.Header.Get("Content-Type"); given != "" {
-		media, params, err := mime.ParseMediaType(given)
-		charset, named := params["charset"]
-		if err != nil || media != "application/json" || named && !strings.EqualFold(charset, "utf-8") {
-			return nil, unsupportedMediaType()
-		}
+	if err := checkContent(x.r.Header); err != nil {
+		return nil, err
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, s.options.MaxBody))
 	if err != nil {
-		return nil, bodyError(err)
+		return nil, bodyError(x.r.Context(), err)
 	}
-	return body, nil
+	return bytes.TrimPrefix(body, []byte("\ufeff")), nil // a byte order mark is no JSON
+}
+
+// checkContent refuses a body that says it is anything but plain JSON in UTF-8.
+func checkContent(h http.Header) error {
+	for _, encoding := range h.Values("Content-Encoding") {
+		if encoding != "" && !strings.EqualFold(encoding, "identity") {
+			return unsupportedEncoding()
+		}
+	}
+	given := h.Get("Content-Type")
+	if given == "" {
+		return nil
+	}
+	media, params, err := mime.ParseMediaType(given)
+	charset := strings.ToLower(cmp.Or(params["charset"], "utf-8"))
+	if err != nil || media != "application/json" || charset != "utf-8" && charset != "utf8" {
+		return unsupportedMediaType()
+	}
+	return nil
 }

@@ -77,8 +77,17 @@ func unsupportedMediaType() *fault {
 	}
 }
 
-// bodyError says why a body could not be read.
-func bodyError(err error) error {
+func unsupportedEncoding() *fault {
+	return &fault{
+		status:  http.StatusUnsupportedMediaType,
+		code:    "unsupported_media_type",
+		message: "no Content-Encoding is possible here: send the body as it is",
+	}
+}
+
+// bodyError says why the body of a request could not be read. client is the context of
+// its connection.
+func bodyError(client context.Context, err error) error {
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &fault{
 			status:  http.StatusRequestEntityTooLarge,
@@ -92,6 +101,9 @@ func bodyError(err error) error {
 			code:    "request_timeout",
 			message: "the request body did not come in time",
 		}
+	}
+	if client.Err() == nil {
+		return &fault{status: http.StatusBadRequest, message: "the request body could not be read"}
 	}
 	return clientGone(err)
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path"
 	"slices"
+	"strings"
 
 	"ocp/internal/openai"
 )
@@ -33,6 +35,25 @@ func (s *Server) healthz(x *exchange) error {
 		return fmt.Errorf("healthz: %w", err)
 	}
 	return s.writeJSON(x, http.StatusOK, body)
+}
+
+// cleanOnly serves next nothing but clean paths. A mux redirects the others, before any
+// guard and in HTML: here they are not found.
+func (s *Server) cleanOnly(next http.Handler) http.Handler {
+	messages := s.route(anthropicDialect, s.notFound)
+	others := byClient(s.route(openaiDialect, s.notFound), messages)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given := r.URL.EscapedPath()
+		clean := path.Clean("/" + given)
+		switch {
+		case given == clean || clean != "/" && given == clean+"/":
+			next.ServeHTTP(w, r)
+		case strings.HasPrefix(clean, "/v1/messages"):
+			messages.ServeHTTP(w, r)
+		default:
+			others.ServeHTTP(w, r)
+		}
+	})
 }
 
 func (s *Server) notFound(x *exchange) error {

@@ -134,7 +134,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("/readyz", s.route(openaiDialect, s.readyz, http.MethodGet, http.MethodHead))
 	mux.Handle("/status", s.route(openaiDialect, s.status, http.MethodGet, http.MethodHead))
 	mux.Handle("/", s.route(openaiDialect, s.notFound))
-	return mux
+	return s.cleanOnly(mux)
 }
 
 // Shutdown admits no more turns and ends those that wait or run: each client gets an

@@ -75,7 +75,7 @@ func (s *Server) status(x *exchange) error {
 		UptimeSeconds: int64(time.Since(s.started) / time.Second),
 		Turns:         turns.outcomes,
 		LastFailure:   turns.last,
-		Warnings:      slices.Concat([]string{}, report.Warnings, warnings(turns)),
+		Warnings:      append(append([]string{}, report.Warnings...), warnings(turns)...), // never null
 	}
 	if body.Turns == nil {
 		body.Turns = map[string]int64{}

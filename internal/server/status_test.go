@@ -140,6 +140,14 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// TestStatusWithoutWarnings checks that a list without elements is one all the same.
+func TestStatusWithoutWarnings(t *testing.T) {
+	r, _ := startReporting(t, Options{}, Report{})
+	if got := r.do("GET", "/status", "", ""); !strings.Contains(got.body, `"warnings":[]`) {
+		t.Errorf("got %s", got.body)
+	}
+}
+
 // TestStatusOfClients checks that what clients do is counted and is no failure.
 func TestStatusOfClients(t *testing.T) {
 	r, _ := startReporting(t, Options{}, Report{})

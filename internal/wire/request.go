@@ -47,7 +47,7 @@ func Parse(body []byte) (Object, error) {
 	if !utf8.Valid(body) {
 		return nil, &Error{Message: "is not valid UTF-8: send JSON in UTF-8"}
 	}
-	if tooDeep(body) {
+	if TooDeep(body) {
 		return nil, &Error{Message: fmt.Sprintf("nests deeper than %d levels", MaxDepth)}
 	}
 	var o Object
@@ -64,8 +64,8 @@ func Parse(body []byte) (Object, error) {
 	return o, nil
 }
 
-// tooDeep looks at the nesting of a body that need not be valid JSON.
-func tooDeep(body []byte) bool {
+// TooDeep reports whether a text, which need not be valid JSON, nests deeper than MaxDepth.
+func TooDeep(body []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(body); i++ {
 		switch c := body[i]; {
