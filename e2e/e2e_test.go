@@ -63,8 +63,21 @@ func prepare(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// onEachCLI runs a test on every pinned CLI.
+// onEachCLI runs a test on every pinned CLI, on all at once.
+// It returns when all have ended.
 func onEachCLI(t *testing.T, test func(t *testing.T, c cli)) {
+	t.Run("cli", func(t *testing.T) {
+		for _, c := range clis {
+			t.Run(c.version, func(t *testing.T) {
+				t.Parallel()
+				test(t, c)
+			})
+		}
+	})
+}
+
+// onOneCLIAtATime is onEachCLI for tests that change what all CLIs of this machine see.
+func onOneCLIAtATime(t *testing.T, test func(t *testing.T, c cli)) {
 	for _, c := range clis {
 		t.Run(c.version, func(t *testing.T) { test(t, c) })
 	}

@@ -150,7 +150,7 @@ func TestHooksForbiddenByPolicy(t *testing.T) {
 		{`{"allowedHttpHookUrls":[]}`, "--hook-transport command", ""},
 	} {
 		t.Run(policy.settings, func(t *testing.T) {
-			onEachCLI(t, func(t *testing.T, c cli) {
+			onOneCLIAtATime(t, func(t *testing.T, c cli) {
 				p := startProxy(t, c, proxyOptions{script: scenarioByPrompt()})
 				remove := setPolicy(t, policy.settings)
 				begun := time.Now()
@@ -185,7 +185,7 @@ func TestHooksForbiddenByPolicy(t *testing.T) {
 
 // The check at the start finds a policy that forbids hooks.
 func TestStartCheckFindsForbiddenHooks(t *testing.T) {
-	onEachCLI(t, func(t *testing.T, c cli) {
+	onOneCLIAtATime(t, func(t *testing.T, c cli) {
 		remove := setPolicy(t, `{"disableAllHooks":true}`)
 		p := startProxy(t, c, proxyOptions{check: true})
 		p.log.wait(t, p.done, `level=ERROR msg="the start-up check failed`, "hooks do not reach ocp")
