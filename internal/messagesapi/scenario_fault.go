@@ -27,7 +27,7 @@ func brokenScenarios() []Scenario {
 		breaking("cut-inside", "connection closed inside a text block", CutFIN(InBlock(0, 2)), brokenStart),
 		breaking("reset-inside", "connection reset inside a text block", CutRST(InBlock(0, 2)), brokenStart),
 		breaking("cut-after", "connection closed after the text block, before message_delta", CutFIN(AfterBlock(0)), brokenText),
-		breaking("cut-before-stop", "connection closed after message_delta, before message_stop", CutFIN(BeforeStop()), brokenText),
+		breaking("cut-late", "connection closed after message_delta, before message_stop", CutFIN(BeforeStop()), brokenText),
 		breaking("end-inside", "body ended properly inside a text block", EndEarly(InBlock(0, 2)), brokenStart),
 		breaking("malformed", "an event that is not JSON inside a text block", Malformed(InBlock(0, 2)), brokenStart),
 		breaking("error-event", "an SSE error event inside a text block", ErrorEvent(InBlock(0, 2), Overloaded()), brokenStart),
