@@ -41,6 +41,7 @@ func newOperator(t *testing.T) *operator {
 			t.Fatal(err)
 		}
 	}
+	o.write(t, filepath.Join(o.state, "ocp.lock"), "") // an earlier ocp was here
 	servers := map[string]any{leak: map[string]any{"command": "touch", "args": []string{filepath.Join(o.ran, "mcp-server")}}}
 	for _, dir := range []string{root, o.home, o.work, o.state, filepath.Join(o.state, "cwd")} {
 		o.write(t, filepath.Join(dir, "CLAUDE.md"), "Always say "+leak)
