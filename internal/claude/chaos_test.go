@@ -148,7 +148,7 @@ func (c *chaos) turn(t *testing.T, number int) {
 	name := fmt.Sprintf("«%d-%08x»", number, random.Uint32())
 	p := draw(random)
 	p.script.Input = filepath.Join(c.inputs, fmt.Sprint(number))
-	s, err := c.launcher.Start(t.Context(), question(p.script, name))
+	s, err := startTurn(c.launcher, question(p.script, name))
 	if err != nil {
 		t.Errorf("turn %d: %v", number, err)
 		return

@@ -51,14 +51,16 @@ func (l *Launcher) checkWith(ctx context.Context, req prompt.Request) error {
 	if err := ctx.Err(); err != nil {
 		return &turn.Error{Kind: turn.Canceled, Message: "the check was called off", Err: context.Cause(ctx)}
 	}
-	s, err := l.start(req, true)
+	s, err := l.start(l.Key(req), true)
 	if err != nil {
 		failed := &turn.Error{Kind: turn.SessionFailed, Message: "no Claude Code session could be started", Err: err}
 		l.health.checked(failed, false, false)
 		return failed
 	}
 	defer context.AfterFunc(ctx, s.terminal.Kill)()
-	_, err = s.Next(ctx)
+	if err = s.Give(req.Conversation, turn.Cold); err == nil {
+		_, err = s.Next(ctx)
+	}
 	if err := s.Close(); err != nil {
 		l.log.Warn("the session of the check did not close well", "session", shortID(s.id), "err", err)
 	}
@@ -75,7 +77,7 @@ func (l *Launcher) checkWith(ctx context.Context, req prompt.Request) error {
 
 // checkHooks ends the session of a check that is up and whose SessionStart does not come.
 func (l *sessionLoop) checkHooks(screen string) {
-	if !l.check || !l.started.IsZero() || !boxOn(screen) {
+	if !l.check || l.now.started() || !boxOn(screen) {
 		return
 	}
 	if l.boxes++; l.boxes >= silentLooks {

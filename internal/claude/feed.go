@@ -19,11 +19,11 @@ const (
 )
 
 // feed gives a session its conversation: it waits until the CLI opens the FIFO of its
-// system text, puts the transcript in place, which the CLI looks for only after that,
-// and writes the system text (facts, section 19).
+// system text and until there is a conversation, puts the transcript in place, which the
+// CLI looks for only after that, and writes the system text (facts, section 19).
 type feed struct {
-	place        place
-	conversation prompt.Conversation
+	place place
+	take  chan prompt.Conversation
 
 	opened chan struct{} // closed when the CLI has the FIFO open
 	done   chan struct{} // closed when all is given, or err is set
@@ -36,31 +36,40 @@ type feed struct {
 
 var errFeedClosed = errors.New("the session was closed before it took its conversation")
 
-func startFeed(p place, c prompt.Conversation) *feed {
+func startFeed(p place) *feed {
 	f := &feed{
-		place: p, conversation: inert(blockResults(c)),
+		place: p, take: make(chan prompt.Conversation, 1),
 		opened: make(chan struct{}), done: make(chan struct{}), canceled: make(chan struct{}),
 	}
 	go func() {
 		defer close(f.done)
-		f.size, f.err = f.give()
+		f.size, f.err = f.run()
 	}()
 	return f
 }
 
-func (f *feed) give() (int64, error) {
+// give hands over the conversation, once.
+func (f *feed) give(c prompt.Conversation) { f.take <- c }
+
+func (f *feed) run() (int64, error) {
 	fifo, err := f.open()
 	if err != nil {
 		return 0, fmt.Errorf("open system text FIFO: %w", err)
 	}
 	defer fifo.Close()
 	close(f.opened)
-	size, err := f.place.writeTranscript(entries(f.conversation))
+	var c prompt.Conversation
+	select {
+	case c = <-f.take:
+	case <-f.canceled:
+		return 0, errFeedClosed
+	}
+	size, err := f.place.writeTranscript(entries(c))
 	if err != nil {
 		return 0, err
 	}
 	_ = fifo.SetWriteDeadline(time.Now().Add(feedBound))
-	if _, err := fifo.WriteString(f.conversation.System); err != nil {
+	if _, err := fifo.WriteString(c.System); err != nil {
 		return 0, fmt.Errorf("write system text: %w", err)
 	}
 	return size, nil

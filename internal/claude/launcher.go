@@ -5,7 +5,6 @@
 package claude
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,7 +16,6 @@ import (
 	"github.com/google/uuid"
 
 	"ocp/internal/hook"
-	"ocp/internal/prompt"
 	"ocp/internal/transcript"
 	"ocp/internal/turn"
 )
@@ -146,22 +144,6 @@ func (l *Launcher) sweepShared() error {
 		return fmt.Errorf("sweep transcripts: %w", err)
 	}
 	return nil
-}
-
-// Start launches a session and gives it the conversation. The session lives until it
-// is closed; ctx bounds only the start itself. An error is a *turn.Error.
-func (l *Launcher) Start(ctx context.Context, req prompt.Request) (*Session, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, &turn.Error{Kind: turn.Canceled, Message: "the request ended before a session was started", Err: context.Cause(ctx)}
-	}
-	if req.Effort == "" {
-		req.Effort = l.options.Effort
-	}
-	s, err := l.start(req, false)
-	if err != nil {
-		return nil, &turn.Error{Kind: turn.SessionFailed, Message: "no Claude Code session could be started", Err: err}
-	}
-	return s, nil
 }
 
 // Close waits for all sessions, which their owners must have closed, and gives the

@@ -20,7 +20,7 @@ func TestHangingSession(t *testing.T) {
 		t.Parallel()
 		l := standinLauncher(t, nil)
 		defer closeLauncher(t, l)
-		s, err := l.Start(t.Context(), question(hang, marker))
+		s, err := startTurn(l, question(hang, marker))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestCloseEndsTheDeaf(t *testing.T) {
 				}
 			}
 			l := standinLauncher(t, func(o *Options) { o.Env = []string{"PATH=" + os.Getenv("PATH"), env} })
-			s, err := l.Start(t.Context(), question(claudetest.Script{Steps: session(
+			s, err := startTurn(l, question(claudetest.Script{Steps: session(
 				steps(claudetest.Step{Do: claudetest.Deaf}, claudetest.Step{Do: claudetest.Fork}), claudetest.Boot(),
 			)}, marker))
 			if err != nil {
@@ -106,7 +106,7 @@ func TestManyFailuresLeaveNothing(t *testing.T) {
 	}
 	fail := func(n int) {
 		atOnce(n, 16, func(i int) {
-			s, err := l.Start(t.Context(), question(failures[i%len(failures)], marker))
+			s, err := startTurn(l, question(failures[i%len(failures)], marker))
 			if err != nil {
 				t.Error(err)
 				return

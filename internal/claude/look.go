@@ -7,12 +7,6 @@ import (
 	"ocp/internal/turn"
 )
 
-// working reports whether the session has shown that its turn runs: a delta, its end,
-// or a record of it.
-func (l *sessionLoop) working() bool {
-	return !l.first.IsZero() || !l.stopped.IsZero() || l.recorded
-}
-
 // look ends a session that waits on a known dialog. Two looks in a row must show the
 // same one, and the conversation must not be able to: a screen that is read while it is
 // being drawn has the conversation on it and not yet the input box (seen on 2.1.207).
@@ -21,7 +15,7 @@ func (l *sessionLoop) look() {
 	d := dialogOn(screen)
 	again := d != nil && d == l.seen
 	l.seen = d
-	if again && (l.started.IsZero() || d.late) && !d.quotedIn(l.feed.conversation) {
+	if again && (!l.now.started() || d.late) && !d.quotedIn(l.now.conversation) {
 		l.fail(d.kind, startFailed+d.meaning, nil)
 		return
 	}
@@ -52,7 +46,7 @@ func (l *sessionLoop) late() {
 // exited tells the turn that the process is gone, and why as far as that is known.
 func (l *sessionLoop) exited() {
 	cause := fmt.Errorf("claude %s", l.terminal.Exit())
-	if l.started.IsZero() && !l.working() {
+	if !l.now.started() && !l.now.working() {
 		if r := explain(l.terminal.Screen()); r != nil {
 			l.fail(r.kind, startFailed+r.meaning, cause)
 			return
@@ -61,5 +55,17 @@ func (l *sessionLoop) exited() {
 			cause = fmt.Errorf("%w: %w", cause, err)
 		}
 	}
-	l.take(l.turn.Exited(cause))
+	l.take(l.now.turn.Exited(cause))
+}
+
+// notPrimed notes why a session has ended that was given no conversation.
+func (l *sessionLoop) notPrimed(why string, exit fmt.Stringer) {
+	attributes := []any{"session", shortID(l.id), "why", why}
+	if exit != nil {
+		attributes = append(attributes, "exit", exit.String())
+	}
+	if r := explain(l.terminal.Screen()); r != nil {
+		attributes = append(attributes, "screen", r.meaning)
+	}
+	l.launcher.log.Warn("a primed session is of no use", attributes...)
 }

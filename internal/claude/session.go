@@ -1,15 +1,16 @@
 package claude
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"ocp/internal/hook"
 	"ocp/internal/prompt"
 	"ocp/internal/terminal"
-	"ocp/internal/transcript"
 	"ocp/internal/turn"
 )
 
@@ -22,20 +23,38 @@ const (
 	exitBound = 300 * time.Millisecond
 )
 
-// Session is one CLI process, which answers one conversation. Its events come by
-// Next; Close ends it. Both may be called from any goroutine.
+// Key is what is fixed when a session is launched. It can then be given any
+// conversation.
+type Key struct {
+	Model     string // as the client gave it; empty for the CLI's own default
+	Effort    string // empty for the CLI's own default
+	MaxTokens int    // of an answer; 0 for no limit of the client's
+}
+
+// Key returns what a request needs of its session.
+func (l *Launcher) Key(req prompt.Request) Key {
+	return Key{Model: req.Model, Effort: cmp.Or(req.Effort, l.options.Effort), MaxTokens: req.MaxTokens}
+}
+
+// Session is one CLI process. It is primed by its Launcher, and then given one
+// conversation, which it answers: its events come by Next. Close ends it. Give, then
+// Next, are for one goroutine at a time; the other methods are for any.
 type Session struct {
 	id       string
+	key      Key
 	launcher *Launcher
 	place    place
 	terminal *terminal.Terminal
 	route    *hook.Route
 	feed     *feed
-	limited  bool // the client has set the token limit
 	check    bool // it is to start, and has no turn
+	spawned  time.Time
 
-	events chan turn.Event // closed by loop after the last event
-	err    error           // set by loop before events is closed
+	asks    chan *running // to the loop
+	running *running      // set by Give
+
+	primed chan struct{} // closed by loop: see Primed
+	busy   chan struct{} // closed by loop: see Running
 	stop   chan struct{}
 	once   sync.Once
 	done   chan struct{}
@@ -46,9 +65,18 @@ type Session struct {
 	unanswered  bool // it has ended by itself and no SessionEnd came
 }
 
-// start launches the CLI. It boots up to reading its system text from a FIFO; the
-// conversation is put in place when it gets there.
-func (l *Launcher) start(req prompt.Request, check bool) (*Session, error) {
+// Prime launches a session. The CLI boots up to reading its system text from a FIFO,
+// and waits there for a conversation. The session lives until it is closed or its
+// process ends. An error is a *turn.Error.
+func (l *Launcher) Prime(key Key) (*Session, error) {
+	s, err := l.start(key, false)
+	if err != nil {
+		return nil, &turn.Error{Kind: turn.SessionFailed, Message: "no Claude Code session could be started", Err: err}
+	}
+	return s, nil
+}
+
+func (l *Launcher) start(key Key, check bool) (*Session, error) {
 	id := newID()
 	p, err := l.newPlace(id)
 	if err != nil {
@@ -63,10 +91,11 @@ func (l *Launcher) start(req prompt.Request, check bool) (*Session, error) {
 	case !p.private:
 		grace = killGrace
 	}
+	spawned := time.Now()
 	term, err := terminal.Start(terminal.Options{
 		Path:  l.options.Path,
-		Args:  arguments(req, p, id),
-		Env:   append(environment(l.options.Env, l.options.PassEnv, env...), limits(req)...),
+		Args:  arguments(key, p, id),
+		Env:   append(environment(l.options.Env, l.options.PassEnv, env...), limits(key)...),
 		Dir:   p.cwd,
 		Grace: grace,
 	})
@@ -78,9 +107,11 @@ func (l *Launcher) start(req prompt.Request, check bool) (*Session, error) {
 		l.log.Warn("a later ocp could not find this session", "session", shortID(id), "err", err)
 	}
 	s := &Session{
-		id: id, launcher: l, place: p, terminal: term, route: route, limited: req.MaxTokens > 0, check: check,
-		feed:   startFeed(p, req.Conversation),
-		events: make(chan turn.Event),
+		id: id, key: key, launcher: l, place: p, terminal: term, route: route, check: check, spawned: spawned,
+		feed:   startFeed(p),
+		asks:   make(chan *running),
+		primed: make(chan struct{}),
+		busy:   make(chan struct{}),
 		stop:   make(chan struct{}),
 		done:   make(chan struct{}),
 	}
@@ -91,13 +122,41 @@ func (l *Launcher) start(req prompt.Request, check bool) (*Session, error) {
 	return s, nil
 }
 
+// Give gives the session its conversation and starts its turn. An error, a *turn.Error,
+// says that nothing of the conversation has reached the upstream, so that another session
+// can be given it; Next returns one too. A session that is not primed yet takes it later,
+// and tells by Next alone if it does not.
+func (s *Session) Give(c prompt.Conversation, way turn.Way) error {
+	waits := isClosed(s.primed)
+	r := s.newRunning(c, way)
+	s.running = r
+	select {
+	case s.asks <- r:
+	case <-s.done:
+		r.err = s.notTaken(fmt.Errorf("claude %s", s.terminal.Exit()))
+		close(r.events)
+		return r.err
+	}
+	if !waits {
+		return nil
+	}
+	if err := <-r.taken; err != nil {
+		return s.notTaken(err)
+	}
+	return nil
+}
+
+func (s *Session) notTaken(cause error) error {
+	return &turn.Error{Kind: turn.SessionFailed, Message: "the Claude Code session ended before it took the conversation", Err: cause}
+}
+
 // Next returns the turn's next event; after Finished there is none, and to ask is a
 // mistake. A failed turn, a cancelled ctx and a closed session are a *turn.Error.
 func (s *Session) Next(ctx context.Context) (turn.Event, error) {
 	select {
-	case e, ok := <-s.events:
+	case e, ok := <-s.running.events:
 		if !ok {
-			return nil, s.err
+			return nil, s.running.err
 		}
 		return e, nil
 	case <-ctx.Done():
@@ -108,6 +167,17 @@ func (s *Session) Next(ctx context.Context) (turn.Event, error) {
 // ID is the session's id, a UUID.
 func (s *Session) ID() string { return s.id }
 
+// Primed is closed when the session waits for its conversation, has taken it, or has
+// ended.
+func (s *Session) Primed() <-chan struct{} { return s.primed }
+
+// Running is closed when the session's turn is under way, so that it no longer needs
+// the processor for its boot, or when there will be none.
+func (s *Session) Running() <-chan struct{} { return s.busy }
+
+// Ended is closed when nothing of the session is left.
+func (s *Session) Ended() <-chan struct{} { return s.done }
+
 // Close ends the session's process group, removes what it left on disk and waits for
 // all that. It may be called more than once.
 func (s *Session) Close() error {
@@ -116,233 +186,11 @@ func (s *Session) Close() error {
 	return s.closed
 }
 
-// live runs the session to its end and cleans up behind it.
-func (s *Session) live() error {
-	defer s.route.Close()
-	loop := sessionLoop{
-		Session: s,
-		turn:    turn.New(turn.Options{Classify: classify, AtLimit: s.limited}),
-		spawned: time.Now(),
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
-	loop.run()
-	err := s.terminal.Close()
-	s.noteFarewell()
-	s.feed.close()
-	if loop.follower != nil {
-		loop.follower.Close()
-	}
-	return errors.Join(err, s.launcher.keep(s.place, s.id), s.place.remove())
-}
-
-// sessionLoop is the session's one goroutine: everything that happens in the session
-// arrives here and is given to the turn, one thing after the other.
-type sessionLoop struct {
-	*Session
-	turn     *turn.Turn
-	follower *transcript.Follower // nil until the conversation is in place
-	input    *inputCheck
-	ended    bool // the turn is over and finish was called
-
-	out   []turn.Event // not yet taken by Next
-	quiet *time.Timer  // runs while the turn settles
-	exit  *time.Timer  // runs when the process is gone
-
-	seen   *dialog // what the last look at the screen showed
-	takeUp takeUp
-	stirs  int    // hook calls and records
-	boxes  int    // looks that found the input box of a session that has not started
-	cli    string // the CLI's version, as its records name it
-
-	spawned, primed, started, first, stopped time.Time
-	recorded                                 bool // the CLI has written a record of the turn
-}
-
-func (l *sessionLoop) run() {
-	l.quiet, l.exit = stoppedTimer(), stoppedTimer()
-	starting := time.NewTimer(l.launcher.options.StartTimeout)
-	defer starting.Stop()
-	looks := time.NewTicker(lookEvery)
-	defer looks.Stop()
-	fed, gone := l.feed.done, l.terminal.Done()
-	var records <-chan transcript.Record
-	for {
-		var taker chan<- turn.Event
-		var next turn.Event
-		if len(l.out) > 0 {
-			taker, next = l.events, l.out[0]
-		} else if l.turn.Over() {
-			close(l.events)
-			<-l.stop
-			return
-		}
-		select {
-		case <-l.stop:
-			l.end()
-			return
-		case taker <- next:
-			l.out = l.out[1:]
-		case <-fed:
-			fed = nil
-			records = l.follow()
-		case e := <-l.route.Events():
-			l.hooked(e)
-		case r, ok := <-records:
-			if !ok {
-				records = nil
-				l.fail(turn.SessionFailed, "the session's transcript could not be followed", l.follower.Err())
-				break
-			}
-			l.record(r)
-		case <-l.quiet.C:
-			l.take(l.turn.Quiet())
-		case <-gone:
-			gone = nil
-			l.poke()
-			l.exit.Reset(exitBound)
-		case <-l.exit.C:
-			l.exited()
-		case <-starting.C:
-			if l.started.IsZero() && !l.working() {
-				l.late()
-			}
-		case <-looks.C:
-			if l.working() || gone == nil {
-				looks.Stop()
-				break
-			}
-			l.look()
-		}
-	}
-}
-
-// follow begins to read the transcript behind the conversation.
-func (l *sessionLoop) follow() <-chan transcript.Record {
-	l.primed = time.Now()
-	if l.feed.err != nil {
-		l.fail(turn.SessionFailed, "the conversation could not be given to the session", l.feed.err)
-		return nil
-	}
-	l.input = newInputCheck(l.feed.conversation)
-	var err error
-	l.follower, err = transcript.Follow(l.place.transcript, l.feed.size, transcript.Options{})
-	if err != nil {
-		l.fail(turn.SessionFailed, "the session's transcript could not be followed", err)
-		return nil
-	}
-	return l.follower.Records()
-}
-
-func (l *sessionLoop) hooked(e hook.Event) {
-	l.stirs++
-	switch e.Name {
-	case hook.SessionStart:
-		l.started = e.Received
-		l.launcher.health.started()
-	case hook.MessageDisplay:
-		if l.first.IsZero() {
-			l.first = e.Received
-		}
-	case hook.Stop, hook.StopFailure:
-		l.stopped = e.Received
-		l.poke()
-	}
-	l.take(l.turn.Hook(e))
-}
-
-func (l *sessionLoop) record(r transcript.Record) {
-	l.stirs++
-	l.recorded = l.recorded || ofTurn(r)
-	l.input.record(r)
-	l.take(l.turn.Record(r))
-}
-
-func (l *sessionLoop) poke() {
-	if l.follower != nil {
-		l.follower.Poke()
-	}
-}
-
-// take queues what the turn yields. Deltas that the client has not taken yet are
-// joined, so that a slow client costs no more memory than the answer's length.
-func (l *sessionLoop) take(events []turn.Event, err error) {
-	if l.ended {
-		return
-	}
-	for _, e := range events {
-		if f, ok := e.(turn.Finished); ok {
-			f.Stats.InputChecks, f.Stats.InputDiffs = l.input.result()
-			e = f
-			l.cli = f.Session.CLIVersion
-		}
-		if d, ok := e.(turn.Delta); ok && len(l.out) > 0 {
-			if last, ok := l.out[len(l.out)-1].(turn.Delta); ok {
-				l.out[len(l.out)-1] = turn.Delta{Text: last.Text + d.Text}
-				continue
-			}
-		}
-		l.out = append(l.out, e)
-	}
-	if err != nil {
-		l.err = err
-	}
-	switch {
-	case l.turn.Over():
-		l.ended = true
-		l.finish()
-	case l.turn.Settling():
-		l.quiet.Reset(l.launcher.options.QuietBound)
-	}
-}
-
-// finish begins to end the process once its turn is over; the client need not wait
-// for it.
-func (l *sessionLoop) finish() {
-	if l.err == nil {
-		l.err = errTurnOver
-		l.launcher.health.answered(l.cli, !l.started.IsZero(), !l.first.IsZero() || !l.stopped.IsZero())
-	}
-	l.logStages()
-	if l.place.private && !l.check {
-		l.terminal.Kill()
-	}
-}
-
-// errTurnOver is what Next returns when it is called after the last event.
-var errTurnOver = &turn.Error{Kind: turn.SessionFailed, Message: "the turn is over"}
-
-// fail ends the turn for a reason of the session's own.
-func (l *sessionLoop) fail(kind turn.Kind, message string, cause error) {
-	if l.turn.Over() {
-		return
-	}
-	l.turn.Abort()
-	l.take(nil, &turn.Error{Kind: kind, Message: message, Err: cause})
-}
-
-// end is Close while the turn was still running.
-func (l *sessionLoop) end() {
-	if !l.turn.Over() {
-		l.fail(turn.Canceled, "the session was closed", nil)
-	}
-	close(l.events)
-}
-
-func (l *sessionLoop) logStages() {
-	since := func(t time.Time) time.Duration {
-		if t.IsZero() {
-			return 0
-		}
-		return t.Sub(l.spawned).Round(time.Millisecond)
-	}
-	stats := l.turn.Stats()
-	l.launcher.log.Debug("session ended its turn", "session", shortID(l.id),
-		"primed", since(l.primed), "started", since(l.started), "first_delta", since(l.first), "stop", since(l.stopped),
-		"over", since(time.Now()), "deltas", stats.Deltas, "reordered", stats.Reordered, "duplicates", stats.Duplicates,
-		"topped_up", stats.ToppedUp)
-}
-
-func stoppedTimer() *time.Timer {
-	t := time.NewTimer(time.Hour)
-	t.Stop()
-	return t
 }

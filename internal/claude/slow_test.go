@@ -9,12 +9,12 @@ import (
 // Deltas that a slow client has not taken yet are joined: they take no more memory than
 // the answer is long, however many there are.
 func TestDeltasWaitAsOne(t *testing.T) {
-	l := sessionLoop{Session: &Session{}, turn: turn.New(turn.Options{})}
-	l.take([]turn.Event{turn.Started{}}, nil)
+	var r running
+	r.queue(turn.Started{})
 	for range 1000 {
-		l.take([]turn.Event{turn.Delta{Text: "ab"}}, nil)
+		r.queue(turn.Delta{Text: "ab"})
 	}
-	if len(l.out) != 2 || len(l.out[1].(turn.Delta).Text) != 2000 {
-		t.Errorf("%d events wait", len(l.out))
+	if len(r.out) != 2 || len(r.out[1].(turn.Delta).Text) != 2000 {
+		t.Errorf("%d events wait", len(r.out))
 	}
 }

@@ -132,6 +132,16 @@ func receive(ctx context.Context, t *testing.T, s *Session, observe func(turn.Ev
 	}
 }
 
+// startTurn gives a request to a session that is launched for it.
+func startTurn(l *Launcher, req prompt.Request) (*Session, error) {
+	s, err := l.Prime(l.Key(req))
+	if err != nil {
+		return nil, err
+	}
+	_ = s.Give(req.Conversation, turn.Cold) // Next tells it too
+	return s, nil
+}
+
 // patience is how long a turn is waited for, which is never what a test is about.
 const patience = 2 * time.Minute
 
@@ -140,7 +150,7 @@ func perform(t *testing.T, l *Launcher, script claudetest.Script, text string) r
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	s, err := l.Start(ctx, question(script, text))
+	s, err := startTurn(l, question(script, text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +233,7 @@ func TestStandin(t *testing.T) {
 	t.Run("an answer without a script", func(t *testing.T) {
 		req := question(claudetest.Script{}, "hello")
 		req.Model = "opus"
-		s, err := l.Start(t.Context(), req)
+		s, err := startTurn(l, req)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -159,7 +159,8 @@ func TestFeedGivesConversationWhenTheReaderComes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := startFeed(p, oneMessage)
+	f := startFeed(p)
+	f.give(oneMessage)
 	if f.waiting() == nil {
 		t.Error("the feed does not wait though nobody reads")
 	}
@@ -191,7 +192,8 @@ func TestFeedIsCalledOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := startFeed(p, oneMessage)
+	f := startFeed(p)
+	f.give(oneMessage)
 	f.close()
 	f.close()
 	if !errors.Is(f.err, errFeedClosed) {
@@ -212,7 +214,8 @@ func TestFeedWithoutItsFIFO(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := startFeed(p, oneMessage)
+	f := startFeed(p)
+	f.give(oneMessage)
 	if err := p.remove(); err != nil {
 		t.Fatal(err)
 	}

@@ -49,11 +49,12 @@ func ofTurn(r transcript.Record) bool {
 
 // checkTakenUp ends a session that has started and idles.
 func (l *sessionLoop) checkTakenUp(screen string) {
-	if l.started.IsZero() || l.primed.IsZero() || l.check {
+	stages := &l.now.stages
+	if stages.Ready.IsZero() || stages.Taken.IsZero() || l.check {
 		return
 	}
 	l.takeUp.look(screen, l.stirs)
-	bound := max(l.launcher.options.TakeUpTimeout, takeUpBoots*l.started.Sub(l.primed))
+	bound := max(l.launcher.options.TakeUpTimeout, takeUpBoots*stages.Ready.Sub(stages.Taken))
 	if l.takeUp.idle >= bound {
 		l.fail(turn.SessionFailed, startFailed+"it has not taken the conversation up",
 			fmt.Errorf("it idled for %s, with %d records and hook calls", l.takeUp.idle, l.stirs))

@@ -60,10 +60,10 @@ func TestEntries(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	if got := limits(prompt.Request{}); got != nil {
+	if got := limits(Key{}); got != nil {
 		t.Errorf("without a limit: %q", got)
 	}
-	if diff := cmp.Diff([]string{"CLAUDE_CODE_MAX_OUTPUT_TOKENS=17"}, limits(prompt.Request{MaxTokens: 17})); diff != "" {
+	if diff := cmp.Diff([]string{"CLAUDE_CODE_MAX_OUTPUT_TOKENS=17"}, limits(Key{MaxTokens: 17})); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -1,5 +1,7 @@
 package turn
 
+import "time"
+
 // Event is something a turn tells its client. After Finished, or after an error of
 // type *Error, there are no more. The events are Started, Delta and Finished.
 type Event interface{ event() }
@@ -8,7 +10,10 @@ type Event interface{ event() }
 type Started struct{}
 
 // Delta is text of the answer, to be appended to what came before.
-type Delta struct{ Text string }
+type Delta struct {
+	Text     string
+	Received time.Time // of the hook call that completed it; zero for text of the transcript's
+}
 
 // Finished ends a turn whose answer is whole and was checked against the transcript.
 type Finished struct {
@@ -18,6 +23,7 @@ type Finished struct {
 	Usage        Usage
 	Session      SessionInfo
 	Stats        Stats
+	Stages       Stages // filled in by the session
 }
 
 func (Started) event()  {}
@@ -62,4 +68,27 @@ type Stats struct {
 	TextBytes   int // length of the answer
 	InputChecks int // messages compared between client and the request the CLI records
 	InputDiffs  int // of these, how many differed
+}
+
+// Way is how a turn came to its session.
+type Way string
+
+// The ways, from the slowest to the fastest.
+const (
+	Cold      Way = "cold"      // the session was started for the request
+	Pooled    Way = "pooled"    // the session was primed before the request came
+	Continued Way = "continued" // the session had answered the conversation so far
+)
+
+// Stages are when a turn passed its stages; zero for one that it has not passed.
+type Stages struct {
+	Way     Way
+	Spawned time.Time     // the process was started
+	Given   time.Time     // the session was given the request
+	Taken   time.Time     // the CLI had taken it: read its system text, or accepted its prompt
+	Ready   time.Time     // SessionStart was received; zero for a continued turn
+	First   time.Time     // the first delta was received
+	Stopped time.Time     // Stop or StopFailure was received
+	Ended   time.Time     // the turn was over, its answer checked against the transcript
+	CLI     time.Duration // the CLI's own turn_duration; 0 if its record came too late to be seen
 }

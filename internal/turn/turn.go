@@ -90,6 +90,7 @@ func (t *Turn) Hook(e hook.Event) ([]Event, error) {
 	case hook.MessageDisplay:
 		t.delta(e)
 		if d := t.release(); d.Text != "" {
+			d.Received = e.Received
 			events = append(events, d)
 		}
 		if err := t.check(); err != nil {

@@ -1,0 +1,315 @@
+package claude
+
+import (
+	"errors"
+	"time"
+
+	"ocp/internal/hook"
+	"ocp/internal/transcript"
+	"ocp/internal/turn"
+)
+
+// live runs the session to its end and cleans up behind it.
+func (s *Session) live() error {
+	defer s.route.Close()
+	loop := sessionLoop{Session: s}
+	loop.run()
+	err := s.terminal.Close()
+	s.noteFarewell()
+	s.feed.close()
+	if loop.follower != nil {
+		loop.follower.Close()
+	}
+	return errors.Join(err, s.launcher.keep(s.place, s.id), s.place.remove())
+}
+
+// sessionLoop is the session's one goroutine: everything that happens in the session
+// arrives here and is given to the turn, one thing after the other.
+type sessionLoop struct {
+	*Session
+	now      *running             // nil until the conversation is given
+	follower *transcript.Follower // nil until it is in place
+	records  <-chan transcript.Record
+
+	starting *time.Timer      // runs until the session is primed, and until its turn has started
+	quiet    *time.Timer      // runs while the turn settles
+	exit     *time.Timer      // runs when the process is gone
+	looks    *time.Ticker     // nil when there is nothing to look for
+	looking  <-chan time.Time // of looks
+
+	seen   *dialog // what the last look at the screen showed
+	takeUp takeUp
+	stirs  int // hook calls and records
+	boxes  int // looks that found the input box of a session that has not started
+}
+
+// run returns when the session is to be closed, or has ended without a turn.
+func (l *sessionLoop) run() {
+	l.quiet, l.exit = stoppedTimer(), stoppedTimer()
+	l.starting = time.NewTimer(l.launcher.options.StartTimeout)
+	defer l.starting.Stop()
+	defer l.stopLooking()
+	defer l.settled()
+	opened, fed, gone := l.feed.opened, l.feed.done, l.terminal.Done()
+	asks := l.asks
+	for {
+		var taker chan<- turn.Event
+		var next turn.Event
+		if l.now != nil {
+			if len(l.now.out) > 0 {
+				taker, next = l.now.events, l.now.out[0]
+			} else if l.now.turn.Over() {
+				close(l.now.events)
+				<-l.stop
+				return
+			}
+		}
+		select {
+		case <-l.stop:
+			l.end()
+			return
+		case r := <-asks:
+			asks = nil
+			l.begin(r)
+		case taker <- next:
+			l.now.out = l.now.out[1:]
+		case <-opened:
+			opened = nil
+			l.atFIFO()
+		case <-fed:
+			fed = nil
+			if l.now == nil {
+				l.notPrimed("its FIFO is gone", nil)
+				return
+			}
+			l.follow()
+		case e := <-l.route.Events():
+			l.hooked(e)
+		case r, ok := <-l.records:
+			l.record(r, ok)
+		case <-l.quiet.C:
+			l.take(l.now.turn.Quiet())
+		case <-gone:
+			gone = nil
+			if l.now == nil {
+				l.notPrimed("it has ended", l.terminal.Exit())
+				return
+			}
+			l.stopLooking()
+			l.poke()
+			l.exit.Reset(exitBound)
+		case <-l.exit.C:
+			l.exited()
+		case <-l.starting.C:
+			if l.now == nil {
+				l.notPrimed("it was not ready in time", nil)
+				return
+			}
+			if !l.now.started() && !l.now.working() {
+				l.late()
+			}
+		case <-l.looking:
+			l.look()
+		}
+	}
+}
+
+// atFIFO notes that the CLI waits for its conversation.
+func (l *sessionLoop) atFIFO() {
+	close(l.primed)
+	if l.now == nil {
+		l.starting.Stop()
+	}
+}
+
+// begin starts the turn. Its conversation is taken when the CLI comes to the FIFO.
+func (l *sessionLoop) begin(r *running) {
+	l.now = r
+	l.feed.give(r.conversation)
+	l.starting.Reset(l.launcher.options.StartTimeout)
+	l.looks = time.NewTicker(lookEvery)
+	l.looking = l.looks.C
+}
+
+func (l *sessionLoop) stopLooking() {
+	if l.looks != nil {
+		l.looks.Stop()
+		l.looking = nil
+	}
+}
+
+// settled lets go who waits for what will not come.
+func (l *sessionLoop) settled() {
+	if !isClosed(l.primed) {
+		close(l.primed)
+	}
+	l.underWay()
+	if l.now != nil {
+		l.now.tell(errFeedClosed)
+	}
+}
+
+// underWay notes that the session's boot is behind it.
+func (l *sessionLoop) underWay() {
+	if !isClosed(l.busy) {
+		close(l.busy)
+	}
+}
+
+// follow begins to read the transcript behind the conversation.
+func (l *sessionLoop) follow() {
+	r := l.now
+	r.stages.Taken = time.Now()
+	if l.feed.err != nil {
+		r.tell(l.feed.err)
+		l.fail(turn.SessionFailed, "the conversation could not be given to the session", l.feed.err)
+		return
+	}
+	var err error
+	l.follower, err = transcript.Follow(l.place.transcript, l.feed.size, transcript.Options{})
+	r.tell(err)
+	if err != nil {
+		l.fail(turn.SessionFailed, "the session's transcript could not be followed", err)
+		return
+	}
+	l.records = l.follower.Records()
+}
+
+func (l *sessionLoop) hooked(e hook.Event) {
+	l.stirs++
+	r := l.now
+	if r == nil {
+		return
+	}
+	switch e.Name {
+	case hook.SessionStart:
+		r.stages.Ready = e.Received
+		l.launcher.health.started()
+	case hook.MessageDisplay:
+		if r.stages.First.IsZero() {
+			r.stages.First = e.Received
+		}
+	case hook.Stop, hook.StopFailure:
+		r.stages.Stopped = e.Received
+		l.poke()
+	}
+	l.checkWorking()
+	l.take(r.turn.Hook(e))
+}
+
+// record takes the next record; ok is false if there will be none.
+func (l *sessionLoop) record(r transcript.Record, ok bool) {
+	if !ok {
+		l.records = nil
+		l.fail(turn.SessionFailed, "the session's transcript could not be followed", l.follower.Err())
+		return
+	}
+	l.stirs++
+	l.now.recorded = l.now.recorded || ofTurn(r)
+	l.checkWorking()
+	l.now.input.record(r)
+	l.take(l.now.turn.Record(r))
+}
+
+// checkWorking ends the watch over the start once the turn shows itself.
+func (l *sessionLoop) checkWorking() {
+	if l.now.working() {
+		l.underWay()
+		l.stopLooking()
+	}
+}
+
+func (l *sessionLoop) poke() {
+	if l.follower != nil {
+		l.follower.Poke()
+	}
+}
+
+// take queues what the turn yields.
+func (l *sessionLoop) take(events []turn.Event, err error) {
+	r := l.now
+	if r.ended {
+		return
+	}
+	for _, e := range events {
+		if f, ok := e.(turn.Finished); ok {
+			r.stages.Ended = time.Now()
+			r.cli = f.Session.CLIVersion
+			f.Stats.InputChecks, f.Stats.InputDiffs = r.input.result()
+			f.Stages = r.stages
+			e = f
+		}
+		r.queue(e)
+	}
+	if err != nil {
+		r.err = err
+	}
+	switch {
+	case r.turn.Over():
+		r.ended = true
+		l.finish()
+	case r.turn.Settling():
+		l.quiet.Reset(l.launcher.options.QuietBound)
+	}
+}
+
+// finish begins to end the process once its turn is over; the client need not wait
+// for it.
+func (l *sessionLoop) finish() {
+	r := l.now
+	if r.err == nil {
+		r.err = errTurnOver
+		l.launcher.health.answered(r.cli, r.started(), !r.stages.First.IsZero() || !r.stages.Stopped.IsZero())
+	}
+	r.tell(r.err)
+	l.underWay()
+	l.stopLooking()
+	l.logStages()
+	if l.place.private && !l.check {
+		l.terminal.Kill()
+	}
+}
+
+// errTurnOver is what Next returns when it is called after the last event.
+var errTurnOver = &turn.Error{Kind: turn.SessionFailed, Message: "the turn is over"}
+
+// fail ends the turn for a reason of the session's own.
+func (l *sessionLoop) fail(kind turn.Kind, message string, cause error) {
+	if l.now.turn.Over() {
+		return
+	}
+	l.now.turn.Abort()
+	l.take(nil, &turn.Error{Kind: kind, Message: message, Err: cause})
+}
+
+// end is Close while there is no turn, or one that is still running.
+func (l *sessionLoop) end() {
+	if l.now == nil {
+		return
+	}
+	if !l.now.turn.Over() {
+		l.fail(turn.Canceled, "the session was closed", nil)
+	}
+	close(l.now.events)
+}
+
+func (l *sessionLoop) logStages() {
+	r := l.now
+	since := func(t time.Time) time.Duration {
+		if t.IsZero() {
+			return 0
+		}
+		return t.Sub(r.stages.Given).Round(time.Millisecond)
+	}
+	stats := r.turn.Stats()
+	l.launcher.log.Debug("session ended its turn", "session", shortID(l.id), "way", r.stages.Way,
+		"spawned", since(r.stages.Spawned), "primed", since(r.stages.Taken), "started", since(r.stages.Ready),
+		"first_delta", since(r.stages.First), "stop", since(r.stages.Stopped), "over", since(time.Now()),
+		"deltas", stats.Deltas, "reordered", stats.Reordered, "duplicates", stats.Duplicates, "topped_up", stats.ToppedUp)
+}
+
+func stoppedTimer() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
