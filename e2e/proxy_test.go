@@ -59,7 +59,7 @@ func startProxy(t testing.TB, c cli, o proxyOptions) *proxy {
 	}
 	p := &proxy{t: t, state: o.state, model: model, log: newLogLines(), done: make(chan struct{})}
 	p.cmd = exec.Command(ocpBinary, append([]string{
-		"serve", "--listen", "127.0.0.1:0", "--claude", c.path, "--state-dir", o.state, "--log-level", "debug",
+		"serve", "--listen", "127.0.0.1:0", "--claude", c.path, "--state-dir", o.state, "--log-level", "debug", "--pool", "0",
 	}, o.args...)...)
 	if !o.check {
 		p.cmd.Args = append(p.cmd.Args, "--no-start-check")

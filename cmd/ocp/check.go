@@ -11,8 +11,8 @@ import (
 )
 
 // Report is the server's view of what the launcher knows.
-func (b backend) Report() server.Report {
-	h := b.Health()
+func (b *backend) Report() server.Report {
+	h := b.launcher.Health()
 	return server.Report{
 		CLIVersion: h.CLIVersion, CLITested: claude.Tested(h.CLIVersion), Checking: h.Checking,
 		Faults: h.Faults, Warnings: h.Warnings,

@@ -14,7 +14,6 @@ import (
 	"ocp/internal/claude"
 	"ocp/internal/config"
 	"ocp/internal/openai"
-	"ocp/internal/prompt"
 	"ocp/internal/server"
 )
 
@@ -32,7 +31,7 @@ const (
 
 // proxy is all that serves: the HTTP listener, the API and the sessions behind it.
 type proxy struct {
-	launcher *claude.Launcher
+	backend  *backend
 	api      *server.Server
 	http     *http.Server
 	listener net.Listener
@@ -40,17 +39,6 @@ type proxy struct {
 
 	cancelCheck context.CancelFunc
 	checked     chan struct{} // closed when the start-up check is over
-}
-
-// backend makes a claude.Launcher what the server package asks for.
-type backend struct{ *claude.Launcher }
-
-func (b backend) Start(ctx context.Context, req prompt.Request) (server.Session, error) {
-	session, err := b.Launcher.Start(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return session, nil
 }
 
 // startProxy opens everything in the order in which it must close. On an error
@@ -69,13 +57,14 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger) (
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	p := &proxy{launcher: launcher, listener: listener, served: make(chan error, 1), checked: make(chan struct{})}
+	models := append(openai.DefaultModels(), c.Models...)
+	p := &proxy{backend: newBackend(c, models[0], launcher, logger), listener: listener, served: make(chan error, 1), checked: make(chan struct{})}
 	p.api = server.New(server.Options{
-		Backend:          backend{launcher},
+		Backend:          p.backend,
 		Admission:        admission.New(admission.Options{Slots: c.Concurrency, Queue: c.Queue}),
 		Version:          version(),
 		Logger:           logger,
-		Models:           append(openai.DefaultModels(), c.Models...),
+		Models:           models,
 		StrictParams:     c.StrictParams,
 		Keys:             keys,
 		Loopback:         c.Loopback(),
@@ -106,7 +95,7 @@ func (p *proxy) startCheck(wanted bool, logger *slog.Logger) {
 	}
 	go func() {
 		defer close(p.checked)
-		checkStart(ctx, p.launcher, logger)
+		checkStart(ctx, p.backend.launcher, logger)
 	}()
 }
 
@@ -144,5 +133,5 @@ func (p *proxy) close() error {
 		err = errors.Join(err, served)
 	}
 	<-p.checked
-	return errors.Join(err, p.launcher.Close())
+	return errors.Join(err, p.backend.close())
 }

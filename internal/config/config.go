@@ -23,6 +23,7 @@ type Serve struct {
 	APIKeyFile string   `name:"api-key-file" placeholder:"FILE" help:"File of hashed keys, one a line: sha256:HEX and, if you like, a name. 'printf %s KEY | sha256sum' prints the HEX."`
 
 	Concurrency int    `default:"2" help:"How many turns run at once. A session takes about 250 MB while it runs."`
+	Pool        int    `default:"1" help:"How many sessions are started ahead, each for the model, effort and token limit that recent requests have asked for. One that waits takes about 120 MB. 0 starts each for its request."`
 	Queue       int    `default:"16" help:"How many more requests wait for their turn. One more is answered with 429."`
 	Effort      string `default:"low" help:"Reasoning effort of requests that name none. Empty for the CLI's own default."`
 
@@ -53,6 +54,7 @@ func (s *Serve) Validate() error {
 		validListen(s.Listen, len(s.APIKey) > 0 || s.APIKeyFile != ""),
 		validKeys(s.APIKey),
 		between("--concurrency", s.Concurrency, 1, maxConcurrency),
+		between("--pool", s.Pool, 0, maxConcurrency),
 		between("--queue", s.Queue, 0, 1<<16),
 		positive("--turn-timeout", s.TurnTimeout),
 		notNegative("--first-byte-timeout", s.FirstByteTimeout),
