@@ -14,7 +14,7 @@ import (
 const hookTimeout = 10 * time.Second
 
 // hookCommand is run by the CLI inside a session: it forwards the hook call on its
-// stdin. It prints nothing on stdout, which the CLI would take for an answer.
+// stdin. What it prints on stdout the CLI takes for an answer.
 type hookCommand struct{}
 
 func (hookCommand) Run(ctx context.Context, p program) error {
@@ -24,5 +24,5 @@ func (hookCommand) Run(ctx context.Context, p program) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, hookTimeout)
 	defer cancel()
-	return hook.Forward(ctx, socket, secret, p.stdin)
+	return hook.Forward(ctx, socket, secret, p.stdin, p.stdout)
 }

@@ -3,6 +3,7 @@ package claude
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -70,7 +71,7 @@ func TestChaos(t *testing.T) {
 		t.Errorf("%d sessions were sent keys, %v", len(keys), err)
 	}
 	for _, secret := range c.secrets {
-		if err := hook.Forward(t.Context(), l.hooks.Socket(), secret, strings.NewReader("{}")); err == nil || !strings.Contains(err.Error(), "403") {
+		if err := hook.Forward(t.Context(), l.hooks.Socket(), secret, strings.NewReader("{}"), io.Discard); err == nil || !strings.Contains(err.Error(), "403") {
 			t.Fatalf("a closed session's secret is still known: %v", err)
 		}
 	}

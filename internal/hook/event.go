@@ -26,6 +26,9 @@ type Event struct {
 	Source string `json:"source"`
 	Reason string `json:"reason"`
 
+	// UserPromptSubmit: the text that was submitted, as the model would get it.
+	Prompt string `json:"prompt"`
+
 	// MessageDisplay: one delta.
 	TurnID    string `json:"turn_id"`
 	MessageID string `json:"message_id"` // made up by the CLI, not the API's id
@@ -41,4 +44,6 @@ type Event struct {
 
 	// Received is when the receiver had read the whole call.
 	Received time.Time `json:"-"`
+	// Blocked says that the receiver has answered a UserPromptSubmit with a block.
+	Blocked bool `json:"-"`
 }

@@ -101,6 +101,9 @@ type Route struct {
 	events    chan Event
 	closed    chan struct{}
 	closeOnce sync.Once
+
+	mu       sync.Mutex
+	expected *string // guarded by mu
 }
 
 // Register opens a route for a session with a secret of its own.
@@ -123,6 +126,24 @@ func (r *Receiver) Register(sessionID string) *Route {
 // Events are the session's hook calls. The channel is never closed.
 func (t *Route) Events() <-chan Event { return t.events }
 
+// Expect lets one prompt be submitted in the session, if it is just this text. Any other
+// is blocked, which ends its turn before anything is asked of the model; so is every one
+// that is not expected.
+func (t *Route) Expect(prompt string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.expected = &prompt
+}
+
+// admit reports whether a prompt is the one expected, once.
+func (t *Route) admit(prompt string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ok := t.expected != nil && *t.expected == prompt
+	t.expected = nil
+	return ok
+}
+
 // Close ends the route: later calls with its secret are refused.
 func (t *Route) Close() {
 	t.closeOnce.Do(func() {
@@ -141,8 +162,14 @@ func (r *Receiver) route(secret string) *Route {
 	return r.routes[secret]
 }
 
-// serve hands one call to its session and answers {}: no hook is ever used to change
-// what the CLI does.
+// The answers to a hook call: go on, and submit no such prompt.
+const (
+	goOn  = "{}"
+	block = `{"decision":"block","reason":"ocp: this is not the text that the client has sent"}`
+)
+
+// serve hands one call to its session and answers goOn, but to a prompt that is not the
+// expected one: no hook is used to change what the CLI does in any other way.
 func (r *Receiver) serve(w http.ResponseWriter, req *http.Request) {
 	route := r.route(req.Header.Get(SecretHeader))
 	if route == nil {
@@ -169,6 +196,10 @@ func (r *Receiver) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	event.Received = time.Now()
+	answer := goOn
+	if event.Name == UserPromptSubmit && !route.admit(event.Prompt) {
+		event.Blocked, answer = true, block
+	}
 	select {
 	case route.events <- event:
 		r.accepted.Add(1)
@@ -177,7 +208,7 @@ func (r *Receiver) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, "{}")
+	_, _ = io.WriteString(w, answer)
 }
 
 func (r *Receiver) refuse(w http.ResponseWriter, status int, why string) {
@@ -197,9 +228,10 @@ func Decode(body []byte) (Event, error) {
 	return e, nil
 }
 
-// Forward sends one payload from in to the receiver at the Unix socket. It is what
-// the hidden command `ocp hook` does inside a session. No proxy is ever asked.
-func Forward(ctx context.Context, socket, secret string, in io.Reader) error {
+// Forward sends one payload from in to the receiver at the Unix socket, and writes to out
+// what it has to say to the CLI, if it is not just to go on. It is what the hidden command
+// `ocp hook` does inside a session. No proxy is ever asked.
+func Forward(ctx context.Context, socket, secret string, in io.Reader, out io.Writer) error {
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -217,9 +249,19 @@ func Forward(ctx context.Context, socket, secret string, in io.Reader) error {
 		return fmt.Errorf("forward hook: %w", err)
 	}
 	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if resp.StatusCode != http.StatusOK {
-		why, _ := io.ReadAll(io.LimitReader(resp.Body, 200))
-		return fmt.Errorf("forward hook: refused with %s: %s", resp.Status, why)
+		return fmt.Errorf("forward hook: refused with %s: %s", resp.Status, answer)
 	}
-	return nil
+	if err != nil {
+		return fmt.Errorf("forward hook: %w", err)
+	}
+	if string(answer) == goOn {
+		return nil
+	}
+	_, err = out.Write(answer)
+	return err
 }
+
+// maxAnswer bounds what is read of a receiver's answer, in bytes.
+const maxAnswer = 1 << 10

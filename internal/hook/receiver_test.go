@@ -68,7 +68,7 @@ func TestCallsReachTheirSession(t *testing.T) {
 	if diff := cmp.Diff(event, <-mine.Events(), ignoreTime); diff != "" {
 		t.Errorf("event (-want +got):\n%s", diff)
 	}
-	if err := Forward(context.Background(), r.Socket(), mine.Secret, strings.NewReader(call)); err != nil {
+	if err := Forward(context.Background(), r.Socket(), mine.Secret, strings.NewReader(call), io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(event, <-mine.Events(), ignoreTime); diff != "" {
@@ -79,6 +79,51 @@ func TestCallsReachTheirSession(t *testing.T) {
 	}
 	if diff := cmp.Diff(Stats{Accepted: 2}, r.Stats()); diff != "" {
 		t.Errorf("stats (-want +got):\n%s", diff)
+	}
+}
+
+// A prompt is let through only if it was announced, byte for byte, and only once.
+func TestPromptsAreChecked(t *testing.T) {
+	r := start(t)
+	route := r.Register("s1")
+	defer route.Close()
+	submit := func(prompt string) (answer string) {
+		t.Helper()
+		body, err := json.Marshal(map[string]string{"session_id": "s1", "hook_event_name": UserPromptSubmit, "prompt": prompt})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, answer = post(t, r, route.Secret, string(body))
+		if got := <-route.Events(); got.Prompt != prompt || got.Blocked != (answer != goOn) {
+			t.Errorf("%q: got %+v, answered %s", prompt, got, answer)
+		}
+		return answer
+	}
+	const text = "a <b>\u2028\té"
+	for _, test := range []struct {
+		expect, prompt, want string
+	}{
+		{"", text, block},
+		{text, text, goOn},
+		{"", text, block}, // it was for one
+		{text, text + " ", block},
+		{"", text, block}, // what was expected has not come
+	} {
+		if test.expect != "" {
+			route.Expect(test.expect)
+		}
+		if got := submit(test.prompt); got != test.want {
+			t.Errorf("expecting %q, %q was answered %s, want %s", test.expect, test.prompt, got, test.want)
+		}
+	}
+	var answer strings.Builder
+	body := `{"session_id":"s1","hook_event_name":"UserPromptSubmit","prompt":"x"}`
+	if err := Forward(t.Context(), r.Socket(), route.Secret, strings.NewReader(body), &answer); err != nil || answer.String() != block {
+		t.Errorf("forwarded: %q, %v", answer.String(), err)
+	}
+	answer.Reset()
+	if err := Forward(t.Context(), r.Socket(), route.Secret, strings.NewReader(call), &answer); err != nil || answer.String() != "" {
+		t.Errorf("forwarded: %q, %v", answer.String(), err)
 	}
 }
 
@@ -115,10 +160,10 @@ func TestRefusedCalls(t *testing.T) {
 	if n := len(route.Events()); n != 0 {
 		t.Errorf("%d refused calls were handed on", n)
 	}
-	if err := Forward(context.Background(), r.Socket(), "wrong", strings.NewReader(call)); err == nil || !strings.Contains(err.Error(), "403") {
+	if err := Forward(context.Background(), r.Socket(), "wrong", strings.NewReader(call), io.Discard); err == nil || !strings.Contains(err.Error(), "403") {
 		t.Errorf("forwarding with a wrong secret: %v, want a 403", err)
 	}
-	if err := Forward(context.Background(), r.Socket()+"x", route.Secret, strings.NewReader(call)); err == nil {
+	if err := Forward(context.Background(), r.Socket()+"x", route.Secret, strings.NewReader(call), io.Discard); err == nil {
 		t.Error("forwarding to nowhere succeeded")
 	}
 }
@@ -133,7 +178,7 @@ func TestBusySessionLosesNothing(t *testing.T) {
 	for i := range calls {
 		go func() {
 			body := strings.Replace(call, `"index":2`, fmt.Sprintf(`"index":%d`, i), 1)
-			failed <- Forward(context.Background(), r.Socket(), route.Secret, strings.NewReader(body))
+			failed <- Forward(context.Background(), r.Socket(), route.Secret, strings.NewReader(body), io.Discard)
 		}()
 	}
 	seen := map[int]bool{}

@@ -56,7 +56,7 @@ func HookCommand() []string { return []string{Path(), hookArgument} }
 
 func forward() int {
 	// The names are the launcher's; claude's tests pin them.
-	err := hook.Forward(context.Background(), os.Getenv("OCP_HOOK_SOCKET"), os.Getenv("OCP_HOOK_SECRET"), os.Stdin)
+	err := hook.Forward(context.Background(), os.Getenv("OCP_HOOK_SOCKET"), os.Getenv("OCP_HOOK_SECRET"), os.Stdin, os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
