@@ -56,7 +56,7 @@ type Stats struct {
 // time is started, and none while a lent one still boots: that one's client waits.
 type Pool[K comparable, S Session] struct {
 	options Options[K, S]
-	wake    chan struct{} // to keep, which looks again
+	wake    chan struct{} // to refill, which looks again
 	tasks   sync.WaitGroup
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -85,7 +85,7 @@ func New[K comparable, S Session](o Options[K, S]) *Pool[K, S] {
 		p.demand.note(key)
 	}
 	if o.Size > 0 {
-		p.tasks.Go(p.keep)
+		p.tasks.Go(p.refill)
 	}
 	return p
 }
@@ -144,7 +144,7 @@ func (p *Pool[K, S]) lent(s S) {
 	})
 }
 
-// look has keep look again.
+// look has refill look again.
 func (p *Pool[K, S]) look() {
 	select {
 	case p.wake <- struct{}{}:

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// keep fills the shelf and replaces what is on it, until the pool is closed.
-func (p *Pool[K, S]) keep() {
+// refill fills the shelf and replaces what is on it, until the pool is closed.
+func (p *Pool[K, S]) refill() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {

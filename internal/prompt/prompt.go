@@ -64,8 +64,9 @@ type Conversation struct {
 	Messages []Message
 }
 
-// Request is a conversation and what is fixed when its session is launched.
+// Request is a conversation, whose it is, and what is fixed when its session is launched.
 type Request struct {
+	Caller string // tells callers apart that must not share a session; not for people
 	Model  string // as the client gave it; the CLI knows aliases such as "sonnet"
 	Effort string // low, medium, high, …; empty for the operator's default
 	// MaxTokens is the most tokens that the answer may have, thinking included; 0 for

@@ -35,6 +35,7 @@ func (s *Server) answer(x *exchange, a answer) error {
 	if len(a.ignored) > 0 {
 		x.w.Header().Set("Ocp-Ignored-Params", strings.Join(a.ignored, ", "))
 	}
+	a.prompt.Caller = x.caller
 	x.turn = &turnRecord{dialect: x.dialect.name, model: a.prompt.Model, streaming: a.stream}
 
 	leave, err := s.enter()

@@ -21,6 +21,7 @@ type exchange struct {
 	begun   time.Time
 	status  int         // what was sent; zero while nothing was
 	turn    *turnRecord // nil if the request is not for a turn
+	caller  string      // the hash of the key that was sent, if keys are wanted
 }
 
 // handler answers a request, or returns an error for route to answer and log. An

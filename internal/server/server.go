@@ -31,8 +31,9 @@ type Session interface {
 	// Next waits for the turn's next event. After turn.Finished or an error it is
 	// not called again.
 	Next(ctx context.Context) (turn.Event, error)
-	// Close ends the session and waits until nothing of it is left, its process
-	// included. It may be called at any time, and more than once.
+	// Close gives the session back and waits until nothing of its turn is left: the
+	// session is over, its process included, or waits for what its conversation's client
+	// will say next. It may be called at any time, and more than once.
 	Close() error
 }
 
