@@ -405,7 +405,7 @@ func systemTexts() []inputRow {
 // why.
 func TestBadInput(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{})
+		p := startProxy(t, c, proxyOptions{alone: true})
 		for _, row := range []struct {
 			name     string
 			messages []openai.ChatCompletionMessageParamUnion

@@ -49,6 +49,11 @@ func (p *proxy) postChat(ctx context.Context, body any) rawReply {
 		return rawReply{body: []byte(err.Error())}
 	}
 	req.Header.Set("Content-Type", "application/json")
+	return p.do(req)
+}
+
+// do sends a request and reads the whole response.
+func (p *proxy) do(req *http.Request) rawReply {
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return rawReply{body: []byte(err.Error())}

@@ -12,8 +12,10 @@ import (
 
 // Report is the server's view of what the launcher knows.
 func (b *backend) Report() server.Report {
-	h := b.launcher.Health()
+	h, primed, kept := b.launcher.Health(), b.pool.Stats(), b.kept.Stats()
 	return server.Report{
+		Pool:       server.PoolReport(primed),
+		Kept:       server.KeptReport{Waiting: kept.Kept, Hits: kept.Hits, Evicted: kept.Evicted, Expired: kept.Expired, Died: kept.Died},
 		CLIVersion: h.CLIVersion, CLITested: claude.Tested(h.CLIVersion), Checking: h.Checking,
 		Faults: h.Faults, Warnings: h.Warnings,
 		HooksAccepted: h.Hooks.Accepted, HooksRefused: h.Hooks.Refused,

@@ -114,6 +114,7 @@ func newLauncher(c config.Serve, cli string, env []string, logger *slog.Logger) 
 		PassEnv:         c.PassEnv,
 		Effort:          c.Effort,
 		StartTimeout:    c.StartTimeout,
+		KeepSessions:    c.Keep > 0,
 		ChecksFirst:     c.StartCheck,
 		KeepTranscripts: c.KeepTranscripts,
 		Logger:          logger,

@@ -20,28 +20,62 @@ import (
 // transcript as it stands: in practice the last one, which the CLI's reminders are put
 // into. A hash is the SHA-256 of the message as JSON with sorted keys and no spaces.
 // 2.1.207 has no such records, and nothing is compared.
+//
+// Later requests of a session name the one before and how many of its messages they
+// keep, and have the hashes of the rest.
 type inputCheck struct {
-	messages []prompt.Message
+	known    []string                       // hashes of messages that an earlier turn has compared
+	messages []prompt.Message               // what must follow them
 	blobs    map[string]*transcript.Message // until compared
-	compared bool
+	last     request
+	own      map[string]bool // hashes of the CLI's own messages
+	compared []string        // the turn's first request without those; nil until then
 	checks   int
 	diffs    int
 }
 
+// request is an api-request record, with the hashes of all its messages.
+type request struct {
+	id     string
+	hashes []string
+}
+
 func newInputCheck(c prompt.Conversation) *inputCheck {
-	return &inputCheck{messages: c.Messages, blobs: map[string]*transcript.Message{}}
+	return &inputCheck{messages: c.Messages, blobs: map[string]*transcript.Message{}, own: map[string]bool{}}
+}
+
+// next is the check of the session's next turn: the answer as it was recorded, and what
+// is said then, must follow what the turn has sent.
+func (c *inputCheck) next(answer, question prompt.Message) *inputCheck {
+	return &inputCheck{
+		known: c.compared, last: c.last, own: c.own,
+		messages: []prompt.Message{answer, question}, blobs: map[string]*transcript.Message{},
+	}
 }
 
 // record takes note of a record. The turn's first request counts: those that follow
 // it (a continuation) hold the answer too.
 func (c *inputCheck) record(r transcript.Record) {
 	switch {
-	case c.compared:
-	case r.Type == "api-request-blob" && r.Hash != "" && r.Message != nil:
+	case r.Type == "api-request-blob" && r.Hash != "" && r.Message != nil && c.compared == nil:
 		c.blobs[r.Hash] = r.Message
-	case r.Type == "api-request" && len(r.Tail) > 0 && r.Keep == 0:
-		c.compared = true
-		c.compare(r.Tail)
+		c.own[r.Hash] = r.Message.Role == "system"
+	case r.Type == "api-request" && len(r.Tail) > 0:
+		c.request(r)
+	}
+}
+
+func (c *inputCheck) request(r transcript.Record) {
+	hashes := r.Tail
+	if r.Keep > 0 {
+		if r.Base != c.last.id || r.Keep > len(c.last.hashes) {
+			return // of a request that is not known
+		}
+		hashes = slices.Concat(c.last.hashes[:r.Keep], r.Tail)
+	}
+	c.last = request{r.ID, hashes}
+	if c.compared == nil {
+		c.compare(hashes)
 		c.blobs = nil
 	}
 }
@@ -50,16 +84,26 @@ func (c *inputCheck) record(r transcript.Record) {
 // Messages of the role system are the CLI's own (2.1.332 sends its date to
 // claude-sonnet-5-5 so); the client's system text never travels as a message.
 func (c *inputCheck) compare(hashes []string) {
-	hashes = slices.DeleteFunc(slices.Clone(hashes), func(hash string) bool {
-		own, ok := c.blobs[hash]
-		return ok && own.Role == "system"
-	})
-	for i := range max(len(hashes), len(c.messages)) {
+	hashes = slices.DeleteFunc(slices.Clone(hashes), func(hash string) bool { return c.own[hash] })
+	c.compared = hashes
+	for i := range max(len(hashes), len(c.known)+len(c.messages)) {
 		c.checks++
-		if i >= len(hashes) || i >= len(c.messages) || !c.same(hashes[i], c.messages[i]) {
+		if !c.expected(hashes, i) {
 			c.diffs++
 		}
 	}
+}
+
+// expected reports whether the message at i is the one that should be there.
+func (c *inputCheck) expected(hashes []string, i int) bool {
+	behind := i - len(c.known)
+	switch {
+	case i >= len(hashes) || behind >= len(c.messages):
+		return false
+	case behind < 0:
+		return hashes[i] == c.known[i]
+	}
+	return c.same(hashes[i], c.messages[behind])
 }
 
 func (c *inputCheck) same(hash string, want prompt.Message) bool {

@@ -50,6 +50,10 @@ type Options struct {
 	// zero for turn.QuietBound.
 	QuietBound time.Duration
 
+	// KeepSessions lets a session live on after a good answer until it is closed, so that
+	// its conversation can be continued in it.
+	KeepSessions bool
+
 	// ChecksFirst says that Check will be called: until it is over, Health says so.
 	ChecksFirst bool
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ocp/internal/hook"
+	"ocp/internal/prompt"
 	"ocp/internal/transcript"
 	"ocp/internal/turn"
 )
@@ -34,6 +35,7 @@ type sessionLoop struct {
 	starting *time.Timer      // runs until the session is primed, and until its turn has started
 	quiet    *time.Timer      // runs while the turn settles
 	exit     *time.Timer      // runs when the process is gone
+	resting  *time.Timer      // runs when the turn's last record is waited for
 	looks    *time.Ticker     // nil when there is nothing to look for
 	looking  <-chan time.Time // of looks
 
@@ -45,7 +47,7 @@ type sessionLoop struct {
 
 // run returns when the session is to be closed, or has ended without a turn.
 func (l *sessionLoop) run() {
-	l.quiet, l.exit = stoppedTimer(), stoppedTimer()
+	l.quiet, l.exit, l.resting = stoppedTimer(), stoppedTimer(), stoppedTimer()
 	l.starting = time.NewTimer(l.launcher.options.StartTimeout)
 	defer l.starting.Stop()
 	defer l.stopLooking()
@@ -58,9 +60,16 @@ func (l *sessionLoop) run() {
 		if l.now != nil {
 			if len(l.now.out) > 0 {
 				taker, next = l.now.events, l.now.out[0]
-			} else if l.now.turn.Over() {
-				close(l.now.events)
-				<-l.stop
+			} else if l.now.turn.Over() && !l.now.closed {
+				l.now.close()
+				if !l.now.lasting {
+					<-l.stop
+					return
+				}
+				l.resting.Reset(restBound)
+				asks = l.asks
+			}
+			if l.now.closed && (gone == nil || l.unfit()) {
 				return
 			}
 		}
@@ -110,6 +119,8 @@ func (l *sessionLoop) run() {
 			}
 		case <-l.looking:
 			l.look()
+		case <-l.resting.C:
+			return
 		}
 	}
 }
@@ -122,9 +133,16 @@ func (l *sessionLoop) atFIFO() {
 	}
 }
 
-// begin starts the turn. Its conversation is taken when the CLI comes to the FIFO.
+// begin starts a turn. The first one's conversation is taken when the CLI comes to the
+// FIFO; what is typed later is another's business, and shows in UserPromptSubmit.
 func (l *sessionLoop) begin(r *running) {
+	before := l.now
 	l.now = r
+	if r.typed {
+		last := r.conversation.Messages[len(r.conversation.Messages)-1]
+		r.input = before.input.next(prompt.Message{Role: prompt.Assistant, Content: before.answer}, last)
+		return
+	}
 	l.feed.give(r.conversation)
 	l.starting.Reset(l.launcher.options.StartTimeout)
 	l.looks = time.NewTicker(lookEvery)
@@ -178,10 +196,12 @@ func (l *sessionLoop) follow() {
 func (l *sessionLoop) hooked(e hook.Event) {
 	l.stirs++
 	r := l.now
-	if r == nil {
+	if r == nil || r.others(e) {
 		return
 	}
 	switch e.Name {
+	case hook.UserPromptSubmit:
+		l.submitted(e)
 	case hook.SessionStart:
 		r.stages.Ready = e.Received
 		l.launcher.health.started()
@@ -205,10 +225,45 @@ func (l *sessionLoop) record(r transcript.Record, ok bool) {
 		return
 	}
 	l.stirs++
-	l.now.recorded = l.now.recorded || ofTurn(r)
+	now := l.now
+	if now.typed && !now.begun {
+		// What is before the turn's own user entry belongs to the turn before.
+		now.begun = r.Type == "user" && r.PromptID == now.promptID && now.promptID != ""
+		return
+	}
+	now.note(r)
 	l.checkWorking()
-	l.now.input.record(r)
-	l.take(l.now.turn.Record(r))
+	l.take(now.turn.Record(r))
+}
+
+// unfit reports whether the session cannot be asked again after all, though its turn has
+// ended well, and lets go who waits for its turn's last record once that is there.
+func (l *sessionLoop) unfit() bool {
+	r := l.now
+	if !r.written || isClosed(r.rests) {
+		return false
+	}
+	// An answer in several messages is one to the client and not to the CLI.
+	if r.input.diffs > 0 || len(r.messages) != 1 {
+		return true
+	}
+	l.resting.Stop()
+	close(r.rests)
+	return false
+}
+
+// submitted notes that a prompt was typed into the session: the one that it was to be, or
+// one that the receiver has blocked.
+func (l *sessionLoop) submitted(e hook.Event) {
+	r := l.now
+	switch {
+	case e.Blocked:
+		l.fail(turn.SessionFailed, "the text that reached the Claude Code session was not the client's, and was blocked", nil)
+	case r.typed && r.promptID == "":
+		r.promptID, r.stages.Taken = e.PromptID, e.Received
+		close(r.accepted)
+		l.take([]turn.Event{turn.Started{}}, nil)
+	}
 }
 
 // checkWorking ends the watch over the start once the turn shows itself.
@@ -237,6 +292,7 @@ func (l *sessionLoop) take(events []turn.Event, err error) {
 			r.cli = f.Session.CLIVersion
 			f.Stats.InputChecks, f.Stats.InputDiffs = r.input.result()
 			f.Stages = r.stages
+			r.lasting = l.launcher.options.KeepSessions && !l.check && f.StopReason == turn.EndTurn && !r.stages.Stopped.IsZero()
 			e = f
 		}
 		r.queue(e)
@@ -265,7 +321,7 @@ func (l *sessionLoop) finish() {
 	l.underWay()
 	l.stopLooking()
 	l.logStages()
-	if l.place.private && !l.check {
+	if l.place.private && !l.check && !r.lasting {
 		l.terminal.Kill()
 	}
 }
@@ -282,15 +338,15 @@ func (l *sessionLoop) fail(kind turn.Kind, message string, cause error) {
 	l.take(nil, &turn.Error{Kind: kind, Message: message, Err: cause})
 }
 
-// end is Close while there is no turn, or one that is still running.
+// end is Close, whatever the session does.
 func (l *sessionLoop) end() {
-	if l.now == nil {
+	if l.now == nil || l.now.closed {
 		return
 	}
 	if !l.now.turn.Over() {
 		l.fail(turn.Canceled, "the session was closed", nil)
 	}
-	close(l.now.events)
+	l.now.close()
 }
 
 func (l *sessionLoop) logStages() {

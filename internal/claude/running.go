@@ -1,9 +1,12 @@
 package claude
 
 import (
+	"slices"
 	"time"
 
+	"ocp/internal/hook"
 	"ocp/internal/prompt"
+	"ocp/internal/transcript"
 	"ocp/internal/turn"
 )
 
@@ -17,12 +20,27 @@ type running struct {
 	out          []turn.Event // not yet taken by Next
 	stages       turn.Stages
 	recorded     bool   // the CLI has written a record of the turn
+	written      bool   // and its last one
 	cli          string // the CLI's version, as its records name it
+
+	// The answer as it was recorded: its blocks, and the ids of its messages.
+	answer   []prompt.Block
+	messages []string
+
+	// Of a turn that was typed into a session that had answered.
+	typed    bool
+	promptID string        // of its UserPromptSubmit; empty until then
+	accepted chan struct{} // closed then
+	begun    bool          // its user entry was recorded
 
 	taken  chan error      // gets one value: nil when the conversation is given, or why not
 	told   bool            // taken has got it
 	events chan turn.Event // to Next; closed after the last event
+	closed bool            // events is closed
 	err    error           // for Next; set before events is closed
+
+	lasting bool          // the session need not end with the turn; set before Finished is queued
+	rests   chan struct{} // closed when the session can be asked again
 }
 
 func (s *Session) newRunning(c prompt.Conversation, way turn.Way) *running {
@@ -32,8 +50,11 @@ func (s *Session) newRunning(c prompt.Conversation, way turn.Way) *running {
 		turn:         turn.New(turn.Options{Classify: classify, AtLimit: s.key.MaxTokens > 0}),
 		input:        newInputCheck(c),
 		stages:       turn.Stages{Way: way, Spawned: s.spawned, Given: time.Now()},
+		typed:        way == turn.Continued,
+		accepted:     make(chan struct{}),
 		taken:        make(chan error, 1),
 		events:       make(chan turn.Event),
+		rests:        make(chan struct{}),
 	}
 }
 
@@ -65,4 +86,38 @@ func (r *running) queue(e turn.Event) {
 		}
 	}
 	r.out = append(r.out, e)
+}
+
+// close tells Next that there is nothing more.
+func (r *running) close() {
+	r.closed = true
+	close(r.events)
+}
+
+// others reports whether a hook call is of an earlier turn of the session. The first
+// turn's have no prompt id.
+func (r *running) others(e hook.Event) bool {
+	switch e.Name {
+	case hook.MessageDisplay, hook.Stop, hook.StopFailure:
+		return r.typed && (r.promptID == "" || e.PromptID != r.promptID)
+	}
+	return false
+}
+
+// note keeps of a record what the turn itself does not.
+func (r *running) note(rec transcript.Record) {
+	r.recorded = r.recorded || ofTurn(rec)
+	r.input.record(rec)
+	switch {
+	case rec.Type == "system" && rec.Subtype == "turn_duration":
+		r.written = true
+		r.stages.CLI = time.Duration(rec.DurationMS) * time.Millisecond
+	case rec.Type == "assistant" && rec.Message != nil && !rec.IsSidechain:
+		if !slices.Contains(r.messages, rec.Message.ID) {
+			r.messages = append(r.messages, rec.Message.ID)
+		}
+		for _, b := range rec.Message.Content {
+			r.answer = append(r.answer, prompt.Block{Type: b.Type, Raw: b.Raw})
+		}
+	}
 }

@@ -24,6 +24,7 @@ type Serve struct {
 
 	Concurrency int    `default:"2" help:"How many turns run at once. A session takes about 250 MB while it runs."`
 	Pool        int    `default:"1" help:"How many sessions are started ahead, each for the model, effort and token limit that recent requests have asked for. One that waits takes about 120 MB. 0 starts each for its request."`
+	Keep        int    `default:"2" help:"How many sessions stay after their answer, each for its own conversation to go on in it, which is faster. One that waits takes about 250 MB. 0 for none."`
 	Queue       int    `default:"16" help:"How many more requests wait for their turn. One more is answered with 429."`
 	Effort      string `default:"low" help:"Reasoning effort of requests that name none. Empty for the CLI's own default."`
 
@@ -35,6 +36,7 @@ type Serve struct {
 	IdleTimeout      time.Duration `default:"5m" help:"How long an answer may be silent between texts. 0 for no limit."`
 	StartTimeout     time.Duration `default:"1m" help:"How long a session may take to start."`
 	KeepAlive        time.Duration `default:"15s" help:"A streamed answer that is silent this long gets an SSE comment, or a ping event."`
+	KeepFor          time.Duration `default:"5m" help:"How long a session stays that --keep has kept."`
 
 	StartCheck bool `default:"true" negatable:"" help:"Start one session at the start, without a turn and without tokens, to see whether the CLI works. /readyz tells what it has shown."`
 
@@ -55,6 +57,8 @@ func (s *Serve) Validate() error {
 		validKeys(s.APIKey),
 		between("--concurrency", s.Concurrency, 1, maxConcurrency),
 		between("--pool", s.Pool, 0, maxConcurrency),
+		between("--keep", s.Keep, 0, maxConcurrency),
+		positive("--keep-for", s.KeepFor),
 		between("--queue", s.Queue, 0, 1<<16),
 		positive("--turn-timeout", s.TurnTimeout),
 		notNegative("--first-byte-timeout", s.FirstByteTimeout),

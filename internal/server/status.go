@@ -23,6 +23,27 @@ type Report struct {
 	Warnings   []string // what is not as it should be
 
 	HooksAccepted, HooksRefused int64 // calls
+
+	Pool PoolReport
+	Kept KeptReport
+}
+
+// PoolReport is the state of the sessions that are primed ahead of their requests.
+type PoolReport struct {
+	Primed  int   `json:"primed"`
+	Hits    int64 `json:"hits"`    // requests that one was waiting for
+	Misses  int64 `json:"misses"`  // requests that one was started for
+	Renewed int64 `json:"renewed"` // replaced for their age
+	Died    int64 `json:"died"`    // ended by themselves while they waited
+}
+
+// KeptReport is the state of the sessions that stay for their conversation to go on.
+type KeptReport struct {
+	Waiting int   `json:"waiting"`
+	Hits    int64 `json:"hits"`    // requests that went on in one
+	Evicted int64 `json:"evicted"` // closed to make room for another
+	Expired int64 `json:"expired"` // closed because nobody asked for them
+	Died    int64 `json:"died"`    // ended by themselves while they waited
 }
 
 // readiness is the body of /readyz.
@@ -54,7 +75,9 @@ type status struct {
 		Accepted int64 `json:"accepted"`
 		Refused  int64 `json:"refused"`
 	} `json:"hook_calls"`
-	Warnings []string `json:"warnings"`
+	Pool     PoolReport `json:"pool"`
+	Kept     KeptReport `json:"kept"`
+	Warnings []string   `json:"warnings"`
 }
 
 // readyz answers 200 if a turn can be expected to go well.
@@ -74,6 +97,8 @@ func (s *Server) status(x *exchange) error {
 		Version:       s.options.Version,
 		UptimeSeconds: int64(time.Since(s.started) / time.Second),
 		Turns:         turns.outcomes,
+		Pool:          report.Pool,
+		Kept:          report.Kept,
 		LastFailure:   turns.last,
 		Warnings:      append(append([]string{}, report.Warnings...), warnings(turns)...), // never null
 	}

@@ -16,6 +16,9 @@ type Record struct {
 	Entrypoint string `json:"entrypoint"`
 	Version    string `json:"version"`
 
+	PromptID   string `json:"promptId"`   // of the user entry that a typed prompt makes
+	DurationMS int    `json:"durationMs"` // of a turn_duration, in milliseconds
+
 	Message     *Message `json:"message"`
 	IsMeta      bool     `json:"isMeta"`      // a user entry that the CLI made up
 	IsSidechain bool     `json:"isSidechain"` // of a sub-agent
@@ -27,6 +30,8 @@ type Record struct {
 	APIErrorStatus    int    `json:"apiErrorStatus"` // the upstream's HTTP status, 0 if there was none
 
 	// What 2.1.332 records of its requests.
+	ID   string   `json:"id"`   // of an api-request
+	Base string   `json:"base"` // of an api-request: the id of the one before
 	Hash string   `json:"hash"` // of an api-request-blob's message
 	Tail []string `json:"tail"` // of an api-request: the hashes of its messages behind the first Keep
 	Keep int      `json:"keep"` // of an api-request: messages that it shares with the one before

@@ -1,0 +1,82 @@
+package claude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ocp/internal/prompt"
+	"ocp/internal/turn"
+)
+
+// restBound is how long the last record of a turn is waited for that has ended well. It
+// is on disk 100 to 400 ms after Stop, and seconds after it on a loaded machine (facts,
+// section 1).
+const restBound = 5 * time.Second
+
+// Lasts reports, after Finished, whether the session goes on: its conversation can then
+// be continued in it, unless it ends before.
+func (s *Session) Lasts() bool { return s.running.lasting }
+
+// Continue gives a session that lasts its own conversation with one more message, which
+// is typed into the CLI's input box. It returns when the CLI has submitted just that. An
+// error, a *turn.Error, says that it has not, and that the session is of no more use:
+// another can be given the conversation.
+func (s *Session) Continue(ctx context.Context, c prompt.Conversation) error {
+	select {
+	case <-s.running.rests:
+	case <-s.done:
+		return s.notTaken(errors.New("it has ended"))
+	case <-ctx.Done():
+		return s.notTaken(context.Cause(ctx))
+	}
+	text := c.Messages[len(c.Messages)-1].Content[0].Text
+	r := s.newRunning(c, turn.Continued)
+	s.running = r
+	s.route.Expect(text)
+	select {
+	case s.asks <- r:
+	case <-s.done:
+		return s.notTaken(errors.New("it has ended"))
+	}
+	if err := s.paste(ctx, text, r.accepted); err != nil {
+		return s.notTaken(err)
+	}
+	return nil
+}
+
+// paste is to be replaced.
+func (s *Session) paste(ctx context.Context, text string, accepted <-chan struct{}) error {
+	if _, err := s.terminal.Write([]byte("\x1b[200~" + text + "\x1b[201~\r")); err != nil {
+		return err
+	}
+	tick := time.NewTicker(300 * time.Millisecond)
+	defer tick.Stop()
+	for range 20 {
+		select {
+		case <-accepted:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.done:
+			return fmt.Errorf("claude %s", s.terminal.Exit())
+		case <-tick.C:
+			if _, err := s.terminal.Write([]byte("\r")); err != nil {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("the prompt was not submitted")
+}
+
+// Types reports whether a request's last message may be typed into a session that has had
+// the rest of the conversation.
+func (l *Launcher) Types(req prompt.Request) bool {
+	n := len(req.Messages) - 1
+	if !l.options.KeepSessions || n < 2 || len(req.Messages[n].Content) != 1 {
+		return false
+	}
+	last := req.Messages[n].Content[0]
+	return last.Raw == nil && !marked(last.Text) && prompt.BoxHazard(l.options.Version, last.Text) == ""
+}
