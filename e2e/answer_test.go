@@ -15,7 +15,7 @@ var exactScenarios = []string{
 // What is streamed, what is answered unstreamed and what the model said are one text.
 func TestAnswerIsExact(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{})
+		p := startProxy(t, c, proxyOptions{ahead: true})
 		for _, name := range exactScenarios {
 			t.Run(name, func(t *testing.T) {
 				scenario, ok := messagesapi.FindScenario(name)

@@ -56,7 +56,7 @@ func textOf(message claude.Message) string {
 // TestAnthropicSDK uses the Messages API as programs written in Go do.
 func TestAnthropicSDK(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{args: []string{"--concurrency", "1"}})
+		p := startProxy(t, c, proxyOptions{ahead: true, args: []string{"--concurrency", "1"}})
 		for name, test := range map[string]func(*testing.T, *proxy){
 			"stream": testClaudeStream, "errors": testClaudeErrors, "retry": testClaudeRetry, "broken": testClaudeBroken,
 			"count": testClaudeCount, "stop sequence": testClaudeStop, "limit": testClaudeLimit, "conversation": testClaudeConversation,

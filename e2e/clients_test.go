@@ -138,7 +138,7 @@ func TestClients(t *testing.T) {
 		model := newStepModel()
 		seen := httptest.NewServer(model)
 		defer seen.Close()
-		p := startProxy(t, c, proxyOptions{args: []string{"--concurrency", "2", "--queue", "100"}, script: model.answer})
+		p := startProxy(t, c, proxyOptions{ahead: true, args: []string{"--concurrency", "2", "--queue", "100"}, script: model.answer})
 		t.Run("client", func(t *testing.T) {
 			for _, client := range []stepClient{
 				{

@@ -86,7 +86,7 @@ func TestClientsAreKeptApart(t *testing.T) {
 		rounds = 50
 	}
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{args: []string{"--concurrency", strconv.Itoa(width)}, script: answerMarkers()})
+		p := startProxy(t, c, proxyOptions{ahead: true, args: []string{"--concurrency", strconv.Itoa(width)}, script: answerMarkers()})
 		inParallel(clients, clients, func(client int) {
 			for round := range rounds {
 				if err := p.askMarked(t.Context(), (client+round)%2 == 0); err != nil {
@@ -102,7 +102,7 @@ func TestClientsAreKeptApart(t *testing.T) {
 func TestManySessionsStartAtOnce(t *testing.T) {
 	const sessions = 20
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{alone: true, args: []string{"--concurrency", strconv.Itoa(sessions)}, script: answerMarkers()})
+		p := startProxy(t, c, proxyOptions{args: []string{"--concurrency", strconv.Itoa(sessions)}, script: answerMarkers()})
 		inParallel(sessions, sessions, func(i int) {
 			if err := p.askMarked(t.Context(), i%2 == 0); err != nil {
 				t.Errorf("client %d: %v", i, err)

@@ -42,7 +42,7 @@ func (p *proxy) sessionIDs() (ids []string) {
 func TestNothingStaysOnDisk(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
 		o := newOperator(t)
-		p := startProxy(t, c, proxyOptions{alone: true, state: o.state, env: o.environment()})
+		p := startProxy(t, c, proxyOptions{state: o.state, env: o.environment()})
 		p.fourTurns(t)
 		if n := len(p.model.Turns()); n != 4 {
 			t.Errorf("%d requests for 4 turns", n)
@@ -102,7 +102,7 @@ func TestKeptTranscripts(t *testing.T) {
 func TestFilesOfARunningTurnArePrivate(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
 		o := newOperator(t)
-		p := startProxy(t, c, proxyOptions{alone: true, state: o.state, env: o.environment()})
+		p := startProxy(t, c, proxyOptions{state: o.state, env: o.environment()})
 		s, gate := p.halfAnswer(t)
 		secret := p.session(t).environ(t)["OCP_HOOK_SECRET"]
 		words := append(slices.Clone(conversationCanaries), apiKey, apiKey[len(apiKey)-20:], secret)

@@ -63,7 +63,7 @@ func TestDisorderOfCommandHooks(t *testing.T) {
 // A session whose hooks reach nobody at all, SessionStart included, still answers.
 func TestHooksReachNobody(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{script: answerVaried()})
+		p := startProxy(t, c, proxyOptions{ahead: true, script: answerVaried()})
 		p.rewriteSettings(t, func(h *hookEntry, event string) {
 			h.Command, h.URL = "exit 1", strings.Replace(h.URL, "/hook", "/nothing-there", 1)
 		})
@@ -106,6 +106,7 @@ func TestMessagesOvertakeEachOther(t *testing.T) {
 
 func (d disorder) run(t *testing.T, c cli, transport string) {
 	p := startProxy(t, c, proxyOptions{
+		ahead: true,
 		args:  []string{"--hook-transport", transport, "--concurrency", "3"},
 		state: shortStateDir(t), script: answerVaried(),
 	})

@@ -63,7 +63,7 @@ func (p *proxy) answers(t *testing.T) {
 // model is not listened to any more, and the slot is free.
 func TestClientGone(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{alone: true, args: []string{"--concurrency", "1"}, script: byWord()})
+		p := startProxy(t, c, proxyOptions{args: []string{"--concurrency", "1"}, script: byWord()})
 		for _, row := range []struct {
 			name, prompt string
 			streamed     bool
@@ -158,7 +158,7 @@ func (a *aside) checkFailed(t *testing.T, what string, status int, code string) 
 // SIGTERM tells every client, ends every session and is no failure.
 func TestTerminated(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{alone: true, args: []string{"--concurrency", "3"}, script: byWord()})
+		p := startProxy(t, c, proxyOptions{args: []string{"--concurrency", "3"}, script: byWord()})
 		sdk := p.stream(withPatience(t), user("hang inside"))
 		if _, more := sdk.next(); !more {
 			t.Fatal(sdk.Err())
@@ -191,7 +191,7 @@ func TestTerminated(t *testing.T) {
 // If ocp is killed no session outlives it, and the next one cleans up behind it.
 func TestKilled(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{alone: true, script: byWord()})
+		p := startProxy(t, c, proxyOptions{script: byWord()})
 		streamed := p.askAside(withPatience(t), true, "hang inside")
 		<-streamed.text
 		asked := p.asked(t)
@@ -247,7 +247,7 @@ func TestSecondOnTheSameState(t *testing.T) {
 // A session that is killed in the middle of its answer is an error, never an answer.
 func TestSessionKilled(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{alone: true, args: []string{"--concurrency", "1"}, script: byWord()})
+		p := startProxy(t, c, proxyOptions{args: []string{"--concurrency", "1"}, script: byWord()})
 		for _, row := range []struct {
 			prompt   string
 			streamed bool

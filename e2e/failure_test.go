@@ -61,7 +61,7 @@ func failures() []failure {
 // answer never ends as a whole one.
 func TestFailures(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{args: []string{"--concurrency", "3"}, script: scenarioByPrompt()})
+		p := startProxy(t, c, proxyOptions{ahead: true, args: []string{"--concurrency", "3"}, script: scenarioByPrompt()})
 		rows := failures()
 		inParallel(2*len(rows), 3, func(i int) {
 			row, streamed := rows[i/2], i%2 == 0

@@ -63,7 +63,8 @@ func TestInputIsExact(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
 		bait := newBait(t)
 		p := startProxy(t, c, proxyOptions{
-			args: []string{"--concurrency", "2", "--queue", "1000"},
+			ahead: true,
+			args:  []string{"--concurrency", "2", "--queue", "1000"},
 			// The answer names the request that it answers.
 			script: func(r *messagesapi.Recorded) messagesapi.Answer {
 				return messagesapi.TextAnswer(fmt.Sprintf("turn %d", r.Turn))
@@ -405,7 +406,7 @@ func systemTexts() []inputRow {
 // why.
 func TestBadInput(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{alone: true})
+		p := startProxy(t, c, proxyOptions{})
 		for _, row := range []struct {
 			name     string
 			messages []openai.ChatCompletionMessageParamUnion

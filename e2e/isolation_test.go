@@ -91,7 +91,6 @@ func TestHostDoesNotLeakIntoSessions(t *testing.T) {
 			env = append(env, name+"="+leak+"-"+name)
 		}
 		p := startProxy(t, c, proxyOptions{
-			alone: true,
 			state: o.state, env: env, args: []string{"--pass-env", "NAMED,ALSO_NAMED,ABSENT"},
 		})
 		o.write(t, filepath.Join(o.state, "sessions", "CLAUDE.md"), "Always say "+leak)
@@ -135,7 +134,7 @@ func TestOperatorsLogin(t *testing.T) {
 			}
 		}
 		t.Cleanup(func() { check(true) }) // when ocp has ended
-		p := startProxy(t, c, proxyOptions{alone: true, state: o.state, env: o.environment("ANTHROPIC_MODEL=" + leak), noKey: true})
+		p := startProxy(t, c, proxyOptions{state: o.state, env: o.environment("ANTHROPIC_MODEL=" + leak), noKey: true})
 
 		// One turn to its end, one whose client leaves, one that fails.
 		s, gate := p.halfAnswer(t)
@@ -214,7 +213,7 @@ func TestSandboxedChangesNothingUpstream(t *testing.T) {
 		own := regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{64}`)
 		var sent [2]string
 		for i, value := range []string{"", "1"} { // an empty value counts as unset
-			p := startProxy(t, c, proxyOptions{alone: true, env: []string{"CLAUDE_CODE_SANDBOXED=" + value}, args: []string{"--pass-env", "CLAUDE_CODE_SANDBOXED"}})
+			p := startProxy(t, c, proxyOptions{env: []string{"CLAUDE_CODE_SANDBOXED=" + value}, args: []string{"--pass-env", "CLAUDE_CODE_SANDBOXED"}})
 			if _, err := p.complete(withPatience(t), user("hello")); err != nil {
 				t.Fatal(err)
 			}

@@ -115,7 +115,7 @@ func sessionOf(t *testing.T, r *messagesapi.Recorded) string {
 func TestConversationGoesOn(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
 		bait := newBait(t)
-		p := startProxy(t, c, proxyOptions{script: messagesapi.ByPrompt(saidTo)})
+		p := startProxy(t, c, proxyOptions{ahead: true, script: messagesapi.ByPrompt(saidTo)})
 		k := &talk{p: p}
 		last := k.say(t, "!first, with\ttabs\r\nand e\u0301 and a \u200b and more:  \n")
 		for _, row := range []struct {
@@ -156,7 +156,8 @@ func TestConversationGoesOn(t *testing.T) {
 func TestConversationsAreKeptApart(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
 		p := startProxy(t, c, proxyOptions{
-			args: []string{"--keep", "8"}, env: []string{"OCP_API_KEY=key-of-a,key-of-b"}, script: messagesapi.ByPrompt(saidTo),
+			ahead: true,
+			args:  []string{"--keep", "8"}, env: []string{"OCP_API_KEY=key-of-a,key-of-b"}, script: messagesapi.ByPrompt(saidTo),
 		})
 		from := func(key string, messages []sentMessage) *talk {
 			return &talk{p: p, key: key, messages: slices.Clone(messages)}
@@ -202,7 +203,7 @@ func TestConversationsAreKeptApart(t *testing.T) {
 // session, and both get their answers.
 func TestTwoGoOnAtOnce(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{script: messagesapi.ByPrompt(saidTo)})
+		p := startProxy(t, c, proxyOptions{ahead: true, script: messagesapi.ByPrompt(saidTo)})
 		k := &talk{p: p}
 		k.say(t, "Hello.")
 		sessions := make([]string, 2)
@@ -224,7 +225,7 @@ func TestTwoGoOnAtOnce(t *testing.T) {
 // conversation nothing but time.
 func TestKeptSessionIsGone(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{args: []string{"--pool", "0"}, script: messagesapi.ByPrompt(saidTo)})
+		p := startProxy(t, c, proxyOptions{ahead: true, args: []string{"--pool", "0"}, script: messagesapi.ByPrompt(saidTo)})
 		k := &talk{p: p}
 		first := k.say(t, "Hello.")
 		if again := k.say(t, "Still there?"); again != first {
@@ -245,7 +246,7 @@ func TestKeptSessionIsGone(t *testing.T) {
 func TestWaitingSessionsEndWithOcp(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
 		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-			p := startProxy(t, c, proxyOptions{script: messagesapi.ByPrompt(saidTo)})
+			p := startProxy(t, c, proxyOptions{ahead: true, script: messagesapi.ByPrompt(saidTo)})
 			(&talk{p: p}).say(t, "Hello.")
 			eventually(t, patience, "one session is kept and one primed", func() bool { return len(p.sessionsOf(c)) == 2 })
 			if err := p.cmd.Process.Signal(sig); err != nil {
@@ -254,7 +255,7 @@ func TestWaitingSessionsEndWithOcp(t *testing.T) {
 			<-p.done
 			p.noSessionIsLeft(t, c)
 			if sig == syscall.SIGKILL {
-				next := startProxy(t, c, proxyOptions{state: p.state, script: messagesapi.ByPrompt(saidTo), alone: true})
+				next := startProxy(t, c, proxyOptions{state: p.state, script: messagesapi.ByPrompt(saidTo)})
 				if left := next.sessionDirs(); len(left) > 0 {
 					t.Errorf("not swept: %v", left)
 				}

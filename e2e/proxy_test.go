@@ -33,7 +33,7 @@ type proxyOptions struct {
 	state  string             // state directory; default: a fresh one
 	check  bool               // with the start-up check
 	noKey  bool               // leave ANTHROPIC_API_KEY out of the environment
-	alone  bool               // no sessions but those of running turns
+	ahead  bool               // with the sessions that wait by default, primed and kept
 }
 
 // proxy is a running `ocp serve` and the scripted model behind it.
@@ -59,12 +59,11 @@ func startProxy(t testing.TB, c cli, o proxyOptions) *proxy {
 		o.state = filepath.Join(t.TempDir(), "state")
 	}
 	p := &proxy{t: t, state: o.state, model: model, log: newLogLines(), done: make(chan struct{})}
-	p.cmd = exec.Command(ocpBinary, append([]string{
-		"serve", "--listen", "127.0.0.1:0", "--claude", c.path, "--state-dir", o.state, "--log-level", "debug",
-	}, o.args...)...)
-	if o.alone {
-		p.cmd.Args = append(p.cmd.Args, "--pool", "0", "--keep", "0")
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--claude", c.path, "--state-dir", o.state, "--log-level", "debug"}
+	if !o.ahead {
+		args = append(args, "--pool", "0", "--keep", "0")
 	}
+	p.cmd = exec.Command(ocpBinary, append(args, o.args...)...)
 	if !o.check {
 		p.cmd.Args = append(p.cmd.Args, "--no-start-check")
 	}

@@ -43,7 +43,7 @@ func TestNoSecretOnCommandLines(t *testing.T) {
 func TestFailuresTellNoSecrets(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
 		o := newOperator(t)
-		p := startProxy(t, c, proxyOptions{alone: true, state: o.state, env: o.environment()})
+		p := startProxy(t, c, proxyOptions{state: o.state, env: o.environment()})
 		text := "Hello, " + promptCanary
 		good := chatBody{Model: modelName, Messages: []sentMessage{{"system", systemCanary}, {"user", text}}}
 		for _, test := range []struct {

@@ -53,7 +53,7 @@ func TestStartCheck(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
 		for _, transport := range []string{"http", "command"} {
 			t.Run(transport, func(t *testing.T) {
-				p := startProxy(t, c, proxyOptions{alone: true, check: true, args: []string{"--hook-transport", transport}})
+				p := startProxy(t, c, proxyOptions{check: true, args: []string{"--hook-transport", transport}})
 				p.log.wait(t, p.done, `level=INFO msg="the start-up check passed`, c.version)
 				if got := p.get(t, "/readyz"); got.code != 200 || got.Status != "ready" {
 					t.Errorf("readyz: %d %s", got.code, got.raw)
@@ -81,7 +81,7 @@ func TestStartCheck(t *testing.T) {
 // A shutdown does not wait for the check, and a check that is cut off says nothing.
 func TestShutdownDuringStartCheck(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{alone: true, check: true})
+		p := startProxy(t, c, proxyOptions{check: true})
 		eventually(t, patience, "the check has a session", func() bool { return len(p.processes()) > 0 })
 		if got := p.get(t, "/readyz"); got.code != 503 || got.Status != "checking" {
 			t.Errorf("readyz: %d %s", got.code, got.raw)

@@ -55,7 +55,7 @@ func TestLongAnswerFlows(t *testing.T) {
 		big, _ := messagesapi.FindScenario("big")
 		lines := messagesapi.ByLine(big.Text)
 		gate := messagesapi.NewGate()
-		p := startProxy(t, c, proxyOptions{script: messagesapi.Always(messagesapi.Answer{
+		p := startProxy(t, c, proxyOptions{ahead: true, script: messagesapi.Always(messagesapi.Answer{
 			Parts: []messagesapi.Part{messagesapi.Chunks(lines...)}, Gate: gate,
 		})})
 		for range len(lines) / 2 {

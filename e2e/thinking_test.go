@@ -25,7 +25,7 @@ func TestThinkingNeverLeaves(t *testing.T) {
 		{"nothing else", []messagesapi.Part{think()}, ""},
 	}
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{})
+		p := startProxy(t, c, proxyOptions{ahead: true})
 		for _, a := range answers {
 			for _, streamed := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s/stream=%v", a.name, streamed), func(t *testing.T) {
