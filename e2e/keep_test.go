@@ -53,6 +53,9 @@ func (k *talk) say(t *testing.T, text string) (session string) {
 		want = append(want, seen(m.Role, m.Content.(string)))
 	}
 	compareMessages(t, withoutThinking(request.Messages), want)
+	if strings.Contains(string(recorded.Body), k.p.state) {
+		t.Errorf("%.80q: the model was told where the session lives: %s", text, recorded.Body)
+	}
 	k.messages = append(k.messages, sentMessage{"assistant", got})
 	return sessionOf(t, recorded)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ocp/internal/prompt"
+	"ocp/internal/transcript"
 )
 
 const (
@@ -23,6 +24,7 @@ const (
 // CLI looks for only after that, and writes the system text (facts, section 19).
 type feed struct {
 	place place
+	told  func() []transcript.Entry // what goes before the conversation
 	take  chan prompt.Conversation
 
 	opened chan struct{} // closed when the CLI has the FIFO open
@@ -36,9 +38,9 @@ type feed struct {
 
 var errFeedClosed = errors.New("the session was closed before it took its conversation")
 
-func startFeed(p place) *feed {
+func startFeed(p place, told func() []transcript.Entry) *feed {
 	f := &feed{
-		place: p, take: make(chan prompt.Conversation, 1),
+		place: p, told: told, take: make(chan prompt.Conversation, 1),
 		opened: make(chan struct{}), done: make(chan struct{}), canceled: make(chan struct{}),
 	}
 	go func() {
@@ -64,7 +66,7 @@ func (f *feed) run() (int64, error) {
 	case <-f.canceled:
 		return 0, errFeedClosed
 	}
-	size, err := f.place.writeTranscript(entries(c))
+	size, err := f.place.writeTranscript(append(f.told(), entries(c)...))
 	if err != nil {
 		return 0, err
 	}

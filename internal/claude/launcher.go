@@ -5,6 +5,7 @@
 package claude
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -73,6 +74,9 @@ type Launcher struct {
 	socketDir string // to be removed at the end, if not empty
 	sessions  sync.WaitGroup
 	health    health
+
+	mu     sync.Mutex
+	models map[string]json.RawMessage // guarded by mu; see learn
 }
 
 // New takes the state directory, sweeps what an earlier ocp left in it, and opens the
@@ -97,7 +101,7 @@ func New(o Options) (*Launcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Launcher{options: o, log: o.Logger, state: st, health: health{log: o.Logger, version: o.Version, checking: o.ChecksFirst}}
+	l := &Launcher{options: o, log: o.Logger, state: st, models: map[string]json.RawMessage{}, health: health{log: o.Logger, version: o.Version, checking: o.ChecksFirst}}
 	l.health.loggedIn = l.loggedIn()
 	if err := l.open(); err != nil {
 		return nil, errors.Join(err, l.Close())

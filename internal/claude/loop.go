@@ -232,6 +232,7 @@ func (l *sessionLoop) record(r transcript.Record, ok bool) {
 		return
 	}
 	now.note(r)
+	l.launcher.learn(l.key, r)
 	l.checkWorking()
 	l.take(now.turn.Record(r))
 }

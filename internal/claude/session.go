@@ -11,6 +11,7 @@ import (
 	"ocp/internal/hook"
 	"ocp/internal/prompt"
 	"ocp/internal/terminal"
+	"ocp/internal/transcript"
 	"ocp/internal/turn"
 )
 
@@ -108,7 +109,7 @@ func (l *Launcher) start(key Key, check bool) (*Session, error) {
 	}
 	s := &Session{
 		id: id, key: key, launcher: l, place: p, terminal: term, route: route, check: check, spawned: spawned,
-		feed:   startFeed(p),
+		feed:   startFeed(p, func() []transcript.Entry { return l.told(p, key) }),
 		asks:   make(chan *running),
 		primed: make(chan struct{}),
 		busy:   make(chan struct{}),

@@ -159,7 +159,7 @@ func TestFeedGivesConversationWhenTheReaderComes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := startFeed(p)
+	f := startFeed(p, nothingTold)
 	f.give(oneMessage)
 	if f.waiting() == nil {
 		t.Error("the feed does not wait though nobody reads")
@@ -192,7 +192,7 @@ func TestFeedIsCalledOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := startFeed(p)
+	f := startFeed(p, nothingTold)
 	f.give(oneMessage)
 	f.close()
 	f.close()
@@ -214,7 +214,7 @@ func TestFeedWithoutItsFIFO(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := startFeed(p)
+	f := startFeed(p, nothingTold)
 	f.give(oneMessage)
 	if err := p.remove(); err != nil {
 		t.Fatal(err)
@@ -250,3 +250,5 @@ func TestFind(t *testing.T) {
 		t.Errorf("version %q, %v", v, err)
 	}
 }
+
+func nothingTold() []transcript.Entry { return nil }

@@ -126,7 +126,7 @@ func TestFollow(t *testing.T) {
 // behind it what the CLI appends.
 func TestFollowBehindConversation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.jsonl")
-	n, err := Create(path, []Entry{{"user", []textBlock{text("hello")}}})
+	n, err := Create(path, []Entry{{Role: "user", Content: []textBlock{text("hello")}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestFollowPieces(t *testing.T) {
 		var b bytes.Buffer
 		texts := rapid.SliceOfN(textGenerator(), 1, 8).Draw(t, "texts")
 		for _, s := range texts {
-			if _, err := Write(&b, []Entry{{"assistant", []textBlock{text(s)}}}); err != nil {
+			if _, err := Write(&b, []Entry{{Role: "assistant", Content: []textBlock{text(s)}}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -33,6 +33,8 @@ func Parse(line []byte) (Record, error) {
 		Entrypoint:        f.string("entrypoint"),
 		Version:           f.string("version"),
 		Message:           decodeMessage(f["message"]),
+		Attachment:        f["attachment"],
+		AttachmentType:    decodeObject(f["attachment"]).string("type"),
 		IsMeta:            f.flag("isMeta"),
 		IsSidechain:       f.flag("isSidechain"),
 		IsAPIErrorMessage: f.flag("isApiErrorMessage"),

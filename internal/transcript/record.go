@@ -23,6 +23,9 @@ type Record struct {
 	IsMeta      bool     `json:"isMeta"`      // a user entry that the CLI made up
 	IsSidechain bool     `json:"isSidechain"` // of a sub-agent
 
+	Attachment     json.RawMessage `json:"attachment"` // of an attachment: what the CLI tells the model besides
+	AttachmentType string          `json:"-"`          // its type
+
 	// The CLI's own error entries.
 	IsAPIErrorMessage bool   `json:"isApiErrorMessage"`
 	Error             string `json:"error"`

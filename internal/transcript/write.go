@@ -17,9 +17,14 @@ import (
 // it is meant.
 var ErrEntry = errors.New("transcript: bad entry")
 
-// Entry is one message of a conversation.
+// Entry is one message of a conversation, or something that the CLI is to believe it has
+// told the model already.
 type Entry struct {
 	Role string // user or assistant
+
+	// Told is, in place of a message, an attachment of the CLI's as it records them. The
+	// model is shown nothing of it.
+	Told any
 
 	// Content marshals to an array of content blocks. Never a plain string: the CLI
 	// takes a user's string for typed input and acts on it, and 2.1.207 crashes on an
@@ -45,6 +50,22 @@ type entryMessage struct {
 	ID      string          `json:"id,omitempty"`
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
+}
+
+// toldRecord is an attachment as 2.1.332 records it. What it was rendered to is a block of
+// white space, which the CLI leaves out of its requests; an empty one it would render anew.
+type toldRecord struct {
+	Type         string     `json:"type"`
+	Attachment   any        `json:"attachment"`
+	Rendered     []rendered `json:"rendered"`
+	RenderedRole string     `json:"renderedRole"`
+	UUID         string     `json:"uuid"`
+	ParentUUID   *string    `json:"parentUuid"`
+	Timestamp    string     `json:"timestamp"`
+}
+
+type rendered struct {
+	Content string `json:"content"`
 }
 
 // Create writes a conversation to a new file that only its owner can read, and returns
@@ -95,6 +116,13 @@ func Write(w io.Writer, entries []Entry) (n int64, err error) {
 }
 
 func (e Entry) line(id string, parent *string, at time.Time) ([]byte, error) {
+	stamp := at.Format("2006-01-02T15:04:05.000Z")
+	if e.Told != nil {
+		return encode(toldRecord{
+			Type: "attachment", Attachment: e.Told, Rendered: []rendered{{" "}}, RenderedRole: "system",
+			UUID: id, ParentUUID: parent, Timestamp: stamp,
+		})
+	}
 	if e.Role != "user" && e.Role != "assistant" {
 		return nil, errors.New("role is neither user nor assistant")
 	}
@@ -114,7 +142,7 @@ func (e Entry) line(id string, parent *string, at time.Time) ([]byte, error) {
 		Message:    entryMessage{ID: messageID, Role: e.Role, Content: content},
 		UUID:       id,
 		ParentUUID: parent,
-		Timestamp:  at.Format("2006-01-02T15:04:05.000Z"),
+		Timestamp:  stamp,
 	})
 	if err != nil {
 		return nil, err

@@ -88,7 +88,7 @@ func TestWriteRefuses(t *testing.T) {
 	for name, entry := range tests {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
-			n, err := Write(&b, []Entry{{"user", []textBlock{text("first")}}, entry})
+			n, err := Write(&b, []Entry{{Role: "user", Content: []textBlock{text("first")}}, entry})
 			if !errors.Is(err, ErrEntry) {
 				t.Errorf("error = %v, want ErrEntry", err)
 			}
@@ -113,7 +113,7 @@ func (w *shortWriter) Write(p []byte) (int, error) {
 }
 
 func TestWriteCountsAfterError(t *testing.T) {
-	n, err := Write(&shortWriter{left: 7}, []Entry{{"user", []textBlock{text("a")}}})
+	n, err := Write(&shortWriter{left: 7}, []Entry{{Role: "user", Content: []textBlock{text("a")}}})
 	if n != 7 || !errors.Is(err, errFull) {
 		t.Errorf("Write = %d, %v, want 7, full", n, err)
 	}
@@ -121,7 +121,7 @@ func TestWriteCountsAfterError(t *testing.T) {
 
 func TestCreate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.jsonl")
-	entries := []Entry{{"user", []textBlock{text("a")}}}
+	entries := []Entry{{Role: "user", Content: []textBlock{text("a")}}}
 	if _, err := Create(path, []Entry{entries[0], {"user", "string"}}); !errors.Is(err, ErrEntry) {
 		t.Fatalf("error = %v, want ErrEntry", err)
 	}
@@ -213,7 +213,7 @@ func FuzzWriteThenParse(f *testing.F) {
 		}
 		for _, content := range []any{[]textBlock{text(s)}, json.RawMessage(raw)} {
 			var b bytes.Buffer
-			if _, err := Write(&b, []Entry{{"user", content}}); err != nil {
+			if _, err := Write(&b, []Entry{{Role: "user", Content: content}}); err != nil {
 				t.Fatal(err)
 			}
 			record, err := Parse(b.Bytes())
@@ -228,4 +228,27 @@ func FuzzWriteThenParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestWriteTold(t *testing.T) {
+	var b bytes.Buffer
+	entries := []Entry{{Told: map[string]any{"type": "model", "text": "<x>"}}, {Role: "user", Content: []string{}}}
+	if n, err := Write(&b, entries); err != nil || n != int64(b.Len()) {
+		t.Fatal(n, err)
+	}
+	lines := bytes.SplitAfter(b.Bytes(), []byte("\n"))
+	first, err := Parse(lines[0])
+	if err != nil || first.Type != "attachment" || first.AttachmentType != "model" || string(first.Attachment) != `{"text":"<x>","type":"model"}` {
+		t.Errorf("got %+v, %v", first, err)
+	}
+	var told, user struct {
+		UUID, ParentUUID string
+		Rendered         []struct{ Content string }
+	}
+	if json.Unmarshal(lines[0], &told) != nil || json.Unmarshal(lines[1], &user) != nil || user.ParentUUID != told.UUID {
+		t.Errorf("the chain is broken: %s", b.Bytes())
+	}
+	if len(told.Rendered) != 1 || told.Rendered[0].Content != " " {
+		t.Errorf("the model would be told: %s", lines[0])
+	}
 }

@@ -1,0 +1,91 @@
+package claude
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"ocp/internal/transcript"
+)
+
+// announcing are the CLI versions that put what they know of their surroundings before
+// the first prompt that is typed into a session, unless its transcript says that the model
+// was told. It was not told when the last turn was re-run, and of a host it need not be.
+const announcing = "2.1.332"
+
+// told are the entries that keep a session from telling the model of its surroundings
+// when its conversation goes on: the working directory, the system, and, once that was
+// seen, how the CLI describes the model. They must be what the CLI would tell, or it tells
+// what is different.
+func (l *Launcher) told(p place, key Key) []transcript.Entry {
+	if !l.options.KeepSessions || l.options.Version != announcing {
+		return nil
+	}
+	list := []transcript.Entry{{Told: map[string]any{"type": "environment", "snapshot": surroundings(p.cwd, l.options.Env)}}}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if model, ok := l.models[key.Model]; ok {
+		list = append(list, transcript.Entry{Told: model})
+	}
+	return list
+}
+
+// learn remembers how the CLI describes a model.
+func (l *Launcher) learn(key Key, r transcript.Record) {
+	if r.Type != "attachment" || r.AttachmentType != "model" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.models[key.Model] = r.Attachment
+}
+
+// snapshot is an environment attachment's.
+type snapshot struct {
+	WorkingDirectory string   `json:"workingDirectory"`
+	IsWorktree       bool     `json:"isWorktree"`
+	IsGitRepo        bool     `json:"isGitRepo"`
+	Additional       []string `json:"additionalWorkingDirectories"`
+	Platform         string   `json:"platform"`
+	Shell            string   `json:"shell"`
+	OSVersion        string   `json:"osVersion"`
+}
+
+func surroundings(cwd string, env []string) snapshot {
+	return snapshot{
+		WorkingDirectory: cwd, IsGitRepo: inGitRepo(cwd), Additional: []string{},
+		Platform: runtime.GOOS, Shell: shellName(env), OSVersion: osVersion(),
+	}
+}
+
+// shellName is the shell that the CLI says it has: it knows two.
+func shellName(env []string) string {
+	if shell, _ := lookup(env, "SHELL"); strings.Contains(shell, "zsh") {
+		return "zsh"
+	}
+	return "bash"
+}
+
+func osVersion() string {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(name.Sysname[:]) + " " + unix.ByteSliceToString(name.Release[:])
+}
+
+func inGitRepo(dir string) bool {
+	for {
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+			return true
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return false
+		}
+		dir = parent
+	}
+}
