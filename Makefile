@@ -64,6 +64,8 @@ test-unit: ## run the tests that need no CLI
 test-cli: cli clients ## run the tests on the real CLIs, every pinned version
 	OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
 		go test -race -count=1 -timeout 45m ./e2e/...
+	OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
+		go test -race -count=1 -timeout 15m -run TestTypedTexts ./internal/claude
 
 fuzz: ## fuzz every target for FUZZTIME (30s)
 	scripts/fuzz.sh $(FUZZTIME)
@@ -78,7 +80,8 @@ bench: cli build ## measure where the time of a turn goes (N=20 turns a CLI)
 soak: cli clients ## run the tests on the real CLIs with the long ones
 	OCP_SOAK=1 OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
 		go test -race -count=1 -timeout 3h -v ./e2e/...
-	OCP_SOAK=1 go test -race -count=1 -timeout 1h -v -run TestChaos ./internal/claude
+	OCP_SOAK=1 OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
+		go test -race -count=1 -timeout 2h -v -run 'TestChaos|TestTypedTexts' ./internal/claude
 
 cover: ## measure the coverage of the tests that need no CLI
 	@mkdir -p .cache

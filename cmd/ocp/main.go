@@ -19,6 +19,7 @@ type commands struct {
 	Demo    demoCommand    `cmd:"" help:"Show one streamed answer of the real CLI and a scripted model. Needs no account."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 	Hook    hookCommand    `cmd:"" hidden:"" help:"Forward a hook call of a session to ocp."`
+	Editor  editorCommand  `cmd:"" hidden:"" help:"Take the next prompt of a session from ocp."`
 }
 
 // program is what a command may use of its surroundings.

@@ -16,6 +16,7 @@ import (
 
 // The test binary is also the stand-in CLI that the tests launch.
 func TestMain(m *testing.M) {
+	actAsEditor()
 	claudetest.Main()
 	goleak.VerifyTestMain(m)
 }

@@ -20,6 +20,7 @@ type place struct {
 	cwd        string
 	settings   string
 	system     string // FIFO that the system text is given through
+	prompt     string // FIFO that later prompts are given through
 	config     string // the CLI's configuration directory
 	private    bool   // config is the session's own
 	transcript string
@@ -36,7 +37,7 @@ func (l *Launcher) newPlace(id string) (place, error) {
 		settings: l.state.settingsPath(),
 		private:  l.private(),
 	}
-	p.system = filepath.Join(p.dir, "system")
+	p.system, p.prompt = filepath.Join(p.dir, "system"), filepath.Join(p.dir, "prompt")
 	if p.private {
 		p.cwd, p.config = filepath.Join(p.dir, "cwd"), filepath.Join(p.dir, "config")
 	} else {
@@ -60,8 +61,10 @@ func (p place) fill(env []string) error {
 			return fmt.Errorf("make session folder: %w", err)
 		}
 	}
-	if err := syscall.Mkfifo(p.system, 0o600); err != nil {
-		return fmt.Errorf("make system text FIFO: %w", err)
+	for _, fifo := range []string{p.system, p.prompt} {
+		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+			return fmt.Errorf("make FIFO: %w", err)
+		}
 	}
 	if !p.private {
 		return nil
@@ -77,7 +80,7 @@ func (p place) temp() string { return filepath.Join(p.dir, "tmp") }
 
 // environment is what of a session's environment depends on where it lives.
 func (p place) environment(env []string) []string {
-	vars := []string{"TMPDIR=" + p.temp()}
+	vars := []string{"TMPDIR=" + p.temp(), PromptVar + "=" + p.prompt}
 	if p.private {
 		return append(vars, "HOME="+p.home(), "CLAUDE_CONFIG_DIR="+p.config)
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -68,24 +69,33 @@ func loadHooks(settings string) (hooks, error) {
 }
 
 // run runs all hooks of an event at once, and returns when each has answered or was
-// given up. What they answer, and whether, changes nothing.
-func (h hooks) run(event string, payload map[string]any) {
+// given up. What they answer, and whether, changes nothing, but that one can block a
+// prompt.
+func (h hooks) run(event string, payload map[string]any) (blocked bool) {
 	body, err := json.Marshal(payload)
 	if err != nil {
 		panic(fmt.Sprintf("claudetest: %v", err)) // maps of strings and numbers always marshal
 	}
 	var calls sync.WaitGroup
+	var blocks atomic.Bool
 	for _, config := range h[event] {
 		// The CLI never delivers SessionStart over HTTP.
 		if config.Type == "http" && event == hook.SessionStart {
 			continue
 		}
-		calls.Go(func() { config.run(body) })
+		calls.Go(func() {
+			var answer struct{ Decision string }
+			if _ = json.Unmarshal(config.run(body), &answer); answer.Decision == "block" {
+				blocks.Store(true)
+			}
+		})
 	}
 	calls.Wait()
+	return blocks.Load()
 }
 
-func (c hookConfig) run(body []byte) {
+// run returns what the hook has answered.
+func (c hookConfig) run(body []byte) (answer []byte) {
 	timeout := time.Duration(c.Timeout * float64(time.Second))
 	if timeout == 0 {
 		timeout = defaultTimeout
@@ -96,16 +106,17 @@ func (c hookConfig) run(body []byte) {
 	case "command":
 		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", c.Command)
 		cmd.Stdin = bytes.NewReader(body)
-		_ = cmd.Run()
+		answer, _ = cmd.Output()
 	case "http":
-		_ = c.post(ctx, body)
+		answer, _ = c.post(ctx, body)
 	}
+	return answer
 }
 
-func (c hookConfig) post(ctx context.Context, body []byte) error {
+func (c hookConfig) post(ctx context.Context, body []byte) (answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "axios/1.0.0")
@@ -114,11 +125,10 @@ func (c hookConfig) post(ctx context.Context, body []byte) error {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
-	_, err = io.Copy(io.Discard, resp.Body)
-	return err
+	return io.ReadAll(resp.Body)
 }
 
 var variable = regexp.MustCompile(`\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?`)
@@ -149,7 +159,8 @@ func (step Step) isOfTurn() bool {
 	return step.isRecord() || step.isCall() && step.Do != SessionStart
 }
 
-// payload is a hook call's event and fields. In a resumed turn no call has a prompt_id.
+// payload is a hook call's event and fields. Only in a turn whose prompt was typed do they
+// have a prompt_id.
 func (s *standin) payload(step Step, text string) (event string, fields map[string]any) {
 	session := s.options["--resume"]
 	if step.Session != "" {
@@ -181,6 +192,9 @@ func (s *standin) common(event, session string, fields map[string]any) map[strin
 	fields["session_id"] = session
 	fields["transcript_path"] = s.path
 	fields["cwd"] = s.cwd
+	if event != "SessionEnd" && s.promptID != "" { // obey says SessionEnd while the script runs
+		fields["prompt_id"] = s.promptID
+	}
 	return fields
 }
 

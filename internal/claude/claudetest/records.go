@@ -152,6 +152,18 @@ func (t *transcriptFile) requests() {
 	}
 }
 
+// user records a prompt that was typed.
+func (t *transcriptFile) user(prompt, promptID string) {
+	id := newID()
+	t.batch.Write(encode(map[string]any{
+		"parentUuid": t.parent, "uuid": id, "sessionId": t.session, "cwd": t.cwd, "version": Version,
+		"timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), "userType": "external",
+		"entrypoint": "cli", "isSidechain": false, "type": "user", "promptId": promptID, "promptSource": "typed",
+		"message": map[string]any{"role": "user", "content": prompt},
+	}))
+	t.parent = id
+}
+
 // line is one record with all that the CLI puts around a message.
 func (t *transcriptFile) line(step Step, text string) []byte {
 	id := newID()

@@ -45,8 +45,8 @@ func parseScript(model string) (Script, error) {
 }
 
 // Step is one thing that the stand-in does. In Text, {prompt} stands for the text of
-// the conversation's last message and {system} for the system text, as the stand-in
-// found them.
+// the conversation's last message, or of the last prompt that was typed, and {system} for
+// the system text, as the stand-in found them.
 type Step struct {
 	Do    Action
 	After time.Duration `json:",omitempty"` // waits before it does it
@@ -102,6 +102,9 @@ const (
 
 // What else a program under a terminal can do.
 const (
+	// Prompt waits at the input box until a prompt is submitted there: what follows is its
+	// turn. N Enters are lost before one counts, as with 2.1.207 under load.
+	Prompt Action = "prompt"
 	Wait   Action = "wait"
 	Print  Action = "print"  // clear the screen and show Text
 	Dialog Action = "dialog" // Print, wait for a key, and exit with code 1 at it
@@ -132,6 +135,17 @@ func Deltas(message string, texts ...string) []Step {
 // Record is a message of one text block that ended its turn.
 func Record(message, text string) Step {
 	return Step{Do: TextRecord, Message: message, Text: text, Reason: "end_turn"}
+}
+
+// Reply is a later turn of a session that behaves.
+func Reply(message string, deltas ...string) []Step {
+	text := strings.Join(deltas, "")
+	return slices.Concat(
+		[]Step{{Do: Prompt}},
+		Deltas(message, deltas...),
+		[]Step{{Do: Stop, Text: text}, {Do: Wait, After: Lag}, Record(message, text)},
+		End(),
+	)
 }
 
 // End is the records behind an answer.

@@ -26,12 +26,14 @@ type standin struct {
 	path       string // of the transcript, as hooks are told it
 	transcript transcriptFile
 	keys       chan struct{} // one for each read of the terminal that got bytes
+	typed      chan byte     // what was typed, as far as it fits
 
-	calls sync.WaitGroup           // hook calls under way
-	slots map[string]chan struct{} // by message: one element for each call under way
-	ids   map[string]string        // by message: the id that its deltas carry
-	turn  string                   // the id that the turn's deltas carry
-	waits bool                     // it waits for input: there is no turn
+	calls  sync.WaitGroup           // hook calls under way
+	slots  map[string]chan struct{} // by message: one element for each call under way
+	ids    map[string]string        // by message: the id that its deltas carry
+	turn   string                   // the id that the turn's deltas carry
+	typing                          // of the turn, if its prompt was typed
+	waits  bool                     // it waits for input: there is no turn
 }
 
 // run is the stand-in's whole life. It does not return.
@@ -66,7 +68,7 @@ func start(args []string) (*standin, error) {
 		return nil, err
 	}
 	s := &standin{
-		options: options, keys: make(chan struct{}, 1),
+		options: options, keys: make(chan struct{}, 1), typed: make(chan byte, maxTyped),
 		slots: map[string]chan struct{}{}, ids: map[string]string{}, turn: newID(),
 	}
 	if s.script, err = parseScript(options["--model"]); err != nil {
@@ -93,7 +95,7 @@ func (s *standin) do(step Step) error {
 			return err
 		}
 	}
-	text := strings.NewReplacer("{prompt}", s.transcript.prompt(), "{system}", s.system).Replace(step.Text)
+	text := strings.NewReplacer("{prompt}", s.asked(), "{system}", s.system).Replace(step.Text)
 	if step.isCall() {
 		s.call(step, text)
 		return nil
@@ -130,6 +132,8 @@ func (s *standin) do(step Step) error {
 		s.dialog(text)
 	case Flood:
 		flood(step.N)
+	case Prompt:
+		return s.prompt(step)
 	case Deaf:
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	case Fork:
@@ -191,6 +195,12 @@ func (s *standin) listen() {
 			select {
 			case s.keys <- struct{}{}:
 			default:
+			}
+			for _, key := range buf[:n] {
+				select {
+				case s.typed <- key:
+				default:
+				}
 			}
 		}
 		if err != nil {
