@@ -82,6 +82,7 @@ func TestRefusedCommandLines(t *testing.T) {
 		{name: "demo of nothing", args: []string{"demo", claude, "--scenario=nothing"}, code: 1, words: []string{"--scenario", "nothing", "list"}},
 		{name: "port taken", args: []string{"serve", claude, "--listen=" + taken.Addr().String()}, code: 1, words: []string{"--listen", "address already in use"}},
 		{name: "hook by hand", args: []string{"hook"}, code: 1, words: []string{"not by hand"}},
+		{name: "editor by hand", args: []string{"editor", "file"}, code: 1, words: []string{"not by hand"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			got := runOcp(t, row.env, row.args...)

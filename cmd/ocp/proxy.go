@@ -110,6 +110,7 @@ func newLauncher(c config.Serve, cli string, env []string, logger *slog.Logger) 
 		StateDir:        c.StateDir,
 		HookTransport:   claude.Transport(c.HookTransport),
 		HookCommand:     []string{self, "hook"},
+		EditorCommand:   []string{self, "editor"},
 		Env:             env,
 		PassEnv:         c.PassEnv,
 		Effort:          c.Effort,

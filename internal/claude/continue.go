@@ -3,7 +3,6 @@ package claude
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"ocp/internal/prompt"
@@ -40,41 +39,18 @@ func (s *Session) Continue(ctx context.Context, c prompt.Conversation) error {
 	case <-s.done:
 		return s.notTaken(errors.New("it has ended"))
 	}
-	if err := s.paste(ctx, text, r.accepted); err != nil {
+	typist := typist{terminal: s.terminal, fifo: s.place.prompt}
+	if err := typist.Submit(ctx, text, r.submitted); err != nil {
 		return s.notTaken(err)
 	}
 	return nil
-}
-
-// paste is to be replaced.
-func (s *Session) paste(ctx context.Context, text string, accepted <-chan struct{}) error {
-	if _, err := s.terminal.Write([]byte("\x1b[200~" + text + "\x1b[201~\r")); err != nil {
-		return err
-	}
-	tick := time.NewTicker(300 * time.Millisecond)
-	defer tick.Stop()
-	for range 20 {
-		select {
-		case <-accepted:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-s.done:
-			return fmt.Errorf("claude %s", s.terminal.Exit())
-		case <-tick.C:
-			if _, err := s.terminal.Write([]byte("\r")); err != nil {
-				return err
-			}
-		}
-	}
-	return fmt.Errorf("the prompt was not submitted")
 }
 
 // Types reports whether a request's last message may be typed into a session that has had
 // the rest of the conversation.
 func (l *Launcher) Types(req prompt.Request) bool {
 	n := len(req.Messages) - 1
-	if !l.options.KeepSessions || n < 2 || len(req.Messages[n].Content) != 1 {
+	if !l.options.KeepSessions || editorVars(l.options.EditorCommand) == nil || n < 2 || len(req.Messages[n].Content) != 1 {
 		return false
 	}
 	last := req.Messages[n].Content[0]

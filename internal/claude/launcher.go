@@ -32,6 +32,11 @@ type Options struct {
 	HookTransport Transport
 	HookCommand   []string
 
+	// EditorCommand is the command line by which a running session is given its next
+	// prompt (`ocp editor`). Without one, or with a space in a word of it, no conversation
+	// goes on in its session.
+	EditorCommand []string
+
 	// Env is OCP's own environment. Sessions get of it what this package lists, and
 	// the variables named in PassEnv.
 	Env     []string

@@ -257,15 +257,22 @@ func (l *sessionLoop) unfit() bool {
 // one that the receiver has blocked.
 func (l *sessionLoop) submitted(e hook.Event) {
 	r := l.now
+	first := r.typed && r.promptID == ""
 	switch {
 	case e.Blocked:
 		l.fail(turn.SessionFailed, "the text that reached the Claude Code session was not the client's, and was blocked", nil)
-	case r.typed && r.promptID == "":
+		if first {
+			r.promptID = e.PromptID
+			r.submitted <- errOtherText
+		}
+	case first:
 		r.promptID, r.stages.Taken = e.PromptID, e.Received
-		close(r.accepted)
+		r.submitted <- nil
 		l.take([]turn.Event{turn.Started{}}, nil)
 	}
 }
+
+var errOtherText = errors.New("the input box has changed the text")
 
 // checkWorking ends the watch over the start once the turn shows itself.
 func (l *sessionLoop) checkWorking() {

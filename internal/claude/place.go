@@ -19,10 +19,11 @@ type place struct {
 	dir        string // all of it but, with the operator's login, the transcript
 	cwd        string
 	settings   string
-	system     string // FIFO that the system text is given through
-	prompt     string // FIFO that later prompts are given through
-	config     string // the CLI's configuration directory
-	private    bool   // config is the session's own
+	system     string   // FIFO that the system text is given through
+	prompt     string   // FIFO that later prompts are given through
+	editor     []string // environment that makes the CLI take them from there
+	config     string   // the CLI's configuration directory
+	private    bool     // config is the session's own
 	transcript string
 	sessionEnv string // folder that the CLI makes in config for each session, and leaves
 }
@@ -36,6 +37,7 @@ func (l *Launcher) newPlace(id string) (place, error) {
 		dir:      filepath.Join(l.state.sessions(), shortID(id)),
 		settings: l.state.settingsPath(),
 		private:  l.private(),
+		editor:   editorVars(l.options.EditorCommand),
 	}
 	p.system, p.prompt = filepath.Join(p.dir, "system"), filepath.Join(p.dir, "prompt")
 	if p.private {
@@ -80,7 +82,7 @@ func (p place) temp() string { return filepath.Join(p.dir, "tmp") }
 
 // environment is what of a session's environment depends on where it lives.
 func (p place) environment(env []string) []string {
-	vars := []string{"TMPDIR=" + p.temp(), PromptVar + "=" + p.prompt}
+	vars := append([]string{"TMPDIR=" + p.temp(), PromptVar + "=" + p.prompt}, p.editor...)
 	if p.private {
 		return append(vars, "HOME="+p.home(), "CLAUDE_CONFIG_DIR="+p.config)
 	}

@@ -28,10 +28,10 @@ type running struct {
 	messages []string
 
 	// Of a turn that was typed into a session that had answered.
-	typed    bool
-	promptID string        // of its UserPromptSubmit; empty until then
-	accepted chan struct{} // closed then
-	begun    bool          // its user entry was recorded
+	typed     bool
+	promptID  string     // of its UserPromptSubmit; empty until then
+	submitted chan error // gets one value then: nil, or why the prompt was blocked
+	begun     bool       // its user entry was recorded
 
 	taken  chan error      // gets one value: nil when the conversation is given, or why not
 	told   bool            // taken has got it
@@ -51,7 +51,7 @@ func (s *Session) newRunning(c prompt.Conversation, way turn.Way) *running {
 		input:        newInputCheck(c),
 		stages:       turn.Stages{Way: way, Spawned: s.spawned, Given: time.Now()},
 		typed:        way == turn.Continued,
-		accepted:     make(chan struct{}),
+		submitted:    make(chan error, 1),
 		taken:        make(chan error, 1),
 		events:       make(chan turn.Event),
 		rests:        make(chan struct{}),

@@ -22,9 +22,9 @@ func standinLauncher(t *testing.T, change func(*Options)) *Launcher {
 	t.Helper()
 	o := Options{
 		Path:        claudetest.Path(),
-		HookCommand: claudetest.HookCommand(),
-		StateDir:    filepath.Join(t.TempDir(), "state"),
-		Env:         []string{"PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=sk-ant-of-a-test"},
+		HookCommand: claudetest.HookCommand(), EditorCommand: editorCommand(),
+		StateDir: filepath.Join(t.TempDir(), "state"),
+		Env:      []string{"PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=sk-ant-of-a-test"},
 		// Far beyond a test's end: where a session fails, it is not for this.
 		StartTimeout:  time.Hour,
 		TakeUpTimeout: time.Hour,

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// typeBound is how long a text may take into the input box and out of it, after which
-	// another session is the faster way. Usual are 50–150 ms (both versions), and four
-	// seconds were seen on a machine with eight processes to a core.
-	typeBound = 3 * time.Second
+	// typeBound is how long a text may take into the input box and out of it. Usual are
+	// 50–150 ms (both versions); on a machine with 16 processes to a core five seconds were
+	// seen.
+	typeBound = 8 * time.Second
 	// boxLookEvery is how often the screen is looked at for the text in the box.
 	boxLookEvery = 10 * time.Millisecond
 	// enterEvery is how long an Enter is waited for before it is repeated: 2.1.207 loses
@@ -45,10 +45,10 @@ type typist struct {
 }
 
 // Submit puts a text into the input box and submits it. The session must wait for a
-// prompt, and the text be one that prompt.BoxHazard lets through. Submit returns nil once
-// accepted is closed, which tells that the CLI has taken the prompt. Every error wraps
-// errNotTyped.
-func (t typist) Submit(ctx context.Context, text string, accepted <-chan struct{}) error {
+// prompt, and the text be one that prompt.BoxHazard lets through. What submitted gets when
+// the CLI has told of the prompt says whether it was let through, and ends the submission.
+// Every error wraps errNotTyped.
+func (t typist) Submit(ctx context.Context, text string, submitted <-chan error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(t.bound, typeBound), errors.New("it took too long"))
 	defer cancel()
 	if err := t.ready(); err != nil {
@@ -60,7 +60,7 @@ func (t typist) Submit(ctx context.Context, text string, accepted <-chan struct{
 	if err := t.hand(ctx, text); err != nil {
 		return fmt.Errorf("%w: hand it to the editor: %w", errNotTyped, err)
 	}
-	if err := t.enter(ctx, accepted); err != nil {
+	if err := t.enter(ctx, submitted); err != nil {
 		return fmt.Errorf("%w: %w", errNotTyped, err)
 	}
 	return nil
@@ -114,15 +114,15 @@ func writeAll(ctx context.Context, file *os.File, text string) error {
 	return errors.Join(err, file.Close())
 }
 
-// enter presses Enter for the text in the box, until the prompt is accepted.
-func (t typist) enter(ctx context.Context, accepted <-chan struct{}) error {
+// enter presses Enter for the text in the box, until the prompt is submitted.
+func (t typist) enter(ctx context.Context, submitted <-chan error) error {
 	look := time.NewTicker(boxLookEvery)
 	defer look.Stop()
 	var pressed time.Time
 	for {
 		select {
-		case <-accepted:
-			return nil
+		case err := <-submitted:
+			return err
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-t.terminal.Done():

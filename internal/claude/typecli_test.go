@@ -87,7 +87,7 @@ func typeInto(t *testing.T, version, path string, texts []string) []time.Duratio
 	}
 	t.Cleanup(model.Close)
 	l, err := New(Options{
-		Path: path, Version: version, StateDir: filepath.Join(t.TempDir(), "state"), HookCommand: claudetest.HookCommand(),
+		Path: path, Version: version, StateDir: filepath.Join(t.TempDir(), "state"), HookCommand: claudetest.HookCommand(), EditorCommand: editorCommand(),
 		Env: []string{"PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=sk-ant-of-a-test-0123456789", "ANTHROPIC_BASE_URL=" + model.URL()},
 	})
 	if err != nil {

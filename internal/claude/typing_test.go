@@ -53,7 +53,7 @@ func startTyping(t *testing.T, l *Launcher, key Key, c prompt.Conversation) *typ
 	y.typist.fifo, y.typist.bound = p.prompt, patience
 	y.typist.terminal, err = terminal.Start(terminal.Options{
 		Path: l.options.Path, Args: arguments(key, p, id), Dir: p.cwd, Grace: -time.Second,
-		Env: append(environment(l.options.Env, nil, env...), editorVars(editorCommand())...),
+		Env: environment(l.options.Env, nil, env...),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -97,26 +97,19 @@ func (y *typing) finish(ctx context.Context) {
 	}
 }
 
-// submit submits a prompt and returns what UserPromptSubmit said, if it came. It calls the
-// submission off when another text than this one has come there.
+// submit submits a prompt and returns what UserPromptSubmit said, if it came.
 func (y *typing) submit(ctx context.Context, text string) (said *hook.Event, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	y.route.Expect(text)
-	accepted, over := make(chan struct{}), make(chan error, 1)
-	go func() { over <- y.Submit(ctx, text, accepted) }()
+	submitted, over := make(chan error, 1), make(chan error, 1)
+	go func() { over <- y.Submit(ctx, text, submitted) }()
 	for {
 		select {
 		case e := <-y.route.Events():
-			switch {
-			case e.Name != hook.UserPromptSubmit:
-			case e.Blocked:
-				said = &e
-				cancel(errors.New("it has come out otherwise"))
-			default:
-				said = &e
-				close(accepted)
+			if e.Name != hook.UserPromptSubmit || said != nil {
+				break
 			}
+			said = &e
+			submitted <- map[bool]error{true: errOtherText}[e.Blocked]
 		case <-y.follower.Records():
 		case err := <-over:
 			return said, err

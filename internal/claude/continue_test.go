@@ -1,0 +1,106 @@
+package claude
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"ocp/internal/claude/claudetest"
+	"ocp/internal/prompt"
+	"ocp/internal/turn"
+)
+
+// lasting is a session of the stand-in that has answered and lasts, and its conversation.
+func lasting(ctx context.Context, t *testing.T, l *Launcher, more ...claudetest.Step) (*Session, prompt.Conversation) {
+	t.Helper()
+	script := claudetest.Script{Steps: session(claudetest.Answer("You said:\n", "{prompt}"), more)}
+	c := question(script, "a question").Conversation
+	s := prime(t, l, script)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.Give(c, turn.Pooled); err != nil {
+		t.Fatal(err)
+	}
+	if r := receive(ctx, t, s, nil); r.text != "You said:\na question" || !s.Lasts() {
+		t.Fatalf("got %q, %v; lasts: %v", r.text, r.err, s.Lasts())
+	}
+	return s, c
+}
+
+// with is the conversation with an answer and one more message.
+func with(c prompt.Conversation, answer, text string) prompt.Conversation {
+	c.Messages = append(slices.Clone(c.Messages),
+		prompt.Message{Role: prompt.Assistant, Content: []prompt.Block{prompt.Text(answer)}},
+		prompt.Message{Role: prompt.User, Content: []prompt.Block{prompt.Text(text)}})
+	return c
+}
+
+func keeping(t *testing.T) *Launcher {
+	l := standinLauncher(t, func(o *Options) { o.KeepSessions, o.Version = true, claudetest.Version })
+	t.Cleanup(func() { closeLauncher(t, l) })
+	return l
+}
+
+// A conversation goes on in its session, several times.
+func TestContinue(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	l := keeping(t)
+	s, c := lasting(ctx, t, l, session(claudetest.Reply("m2", "Then:\n", "{prompt}"), claudetest.Reply("m3", "Last:\n", "{prompt}"))...)
+	answer := "You said:\na question"
+	for _, test := range []struct{ text, answer string }{
+		{"a second one", "Then:\na second one"},
+		{"three\n\n  lines\nof it", "Last:\nthree\n\n  lines\nof it"},
+	} {
+		c = with(c, answer, test.text)
+		if !l.Types(prompt.Request{Conversation: c}) {
+			t.Fatalf("%q may not be typed", test.text)
+		}
+		if err := s.Continue(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		r := receive(ctx, t, s, nil)
+		if r.text != test.answer || r.finished == nil || !r.started || !s.Lasts() {
+			t.Fatalf("got %q, %v; started: %v, lasts: %v", r.text, r.err, r.started, s.Lasts())
+		}
+		answer = r.text
+	}
+}
+
+// A text that the box changes after all reaches no model: the session is given up, and
+// says so.
+func TestContinueWithAnotherText(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	l := keeping(t)
+	s, c := lasting(ctx, t, l, claudetest.Reply("m2", "{prompt}")...)
+	c = with(c, "You said:\na question", "tab\there")
+	if l.Types(prompt.Request{Conversation: c}) {
+		t.Error("it may be typed")
+	}
+	err := s.Continue(ctx, c)
+	if !errors.Is(err, errOtherText) {
+		t.Errorf("got %v", err)
+	}
+	if r := receive(ctx, t, s, nil); r.err == nil || r.text != "" {
+		t.Errorf("got %q, %v", r.text, r.err)
+	}
+}
+
+// Without an editor nothing is typed.
+func TestNothingIsTypedWithoutAnEditor(t *testing.T) {
+	c := with(question(claudetest.Script{}, "a question").Conversation, "an answer", "a text")
+	for _, command := range [][]string{nil, {"/a b/ocp", "editor"}} {
+		l := standinLauncher(t, func(o *Options) {
+			o.KeepSessions, o.Version, o.EditorCommand = true, claudetest.Version, command
+		})
+		if l.Types(prompt.Request{Conversation: c}) {
+			t.Errorf("%q: it may be typed", command)
+		}
+		closeLauncher(t, l)
+	}
+}
