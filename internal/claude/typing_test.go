@@ -58,7 +58,7 @@ func startTyping(t *testing.T, l *Launcher, key Key, c prompt.Conversation) *typ
 	if err != nil {
 		t.Fatal(err)
 	}
-	y.feed = startFeed(p)
+	y.feed = startFeed(p, nothingTold)
 	y.feed.give(c)
 	t.Cleanup(func() {
 		y.route.Close()

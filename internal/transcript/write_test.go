@@ -28,9 +28,9 @@ func TestWrite(t *testing.T) {
 	before := time.Now().UTC().Truncate(time.Millisecond).Add(-10 * time.Millisecond)
 	var b bytes.Buffer
 	n, err := Write(&b, []Entry{
-		{"user", []textBlock{text("<a> & \"b\"\t\u2028\ufffd\x00é😀")}},
-		{"assistant", []any{text("yes"), map[string]any{"type": "tool_use"}}},
-		{"user", json.RawMessage("[\n {\"type\" : \"text\",\"text\":\"raw \u2029 <x>\"} ]")},
+		{Role: "user", Content: []textBlock{text("<a> & \"b\"\t\u2028\ufffd\x00é😀")}},
+		{Role: "assistant", Content: []any{text("yes"), map[string]any{"type": "tool_use"}}},
+		{Role: "user", Content: json.RawMessage("[\n {\"type\" : \"text\",\"text\":\"raw \u2029 <x>\"} ]")},
 	})
 	if err != nil || n != int64(b.Len()) {
 		t.Fatalf("Write = %d, %v; wrote %d bytes", n, err, b.Len())
@@ -75,15 +75,15 @@ func TestWrite(t *testing.T) {
 
 func TestWriteRefuses(t *testing.T) {
 	tests := map[string]Entry{
-		"role":             {"system", []textBlock{text("a")}},
-		"no role":          {"", []textBlock{text("a")}},
-		"string content":   {"user", "a"},
-		"object content":   {"user", text("a")},
-		"no content":       {"user", nil},
-		"nil slice":        {"user", []textBlock(nil)},
-		"does not marshal": {"user", []any{func() {}}},
-		"raw no JSON":      {"user", json.RawMessage(`[`)},
-		"raw no UTF-8":     {"user", json.RawMessage("[{\"type\":\"text\",\"text\":\"\xff\"}]")},
+		"role":             {Role: "system", Content: []textBlock{text("a")}},
+		"no role":          {Role: "", Content: []textBlock{text("a")}},
+		"string content":   {Role: "user", Content: "a"},
+		"object content":   {Role: "user", Content: text("a")},
+		"no content":       {Role: "user", Content: nil},
+		"nil slice":        {Role: "user", Content: []textBlock(nil)},
+		"does not marshal": {Role: "user", Content: []any{func() {}}},
+		"raw no JSON":      {Role: "user", Content: json.RawMessage(`[`)},
+		"raw no UTF-8":     {Role: "user", Content: json.RawMessage("[{\"type\":\"text\",\"text\":\"\xff\"}]")},
 	}
 	for name, entry := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestWriteCountsAfterError(t *testing.T) {
 func TestCreate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.jsonl")
 	entries := []Entry{{Role: "user", Content: []textBlock{text("a")}}}
-	if _, err := Create(path, []Entry{entries[0], {"user", "string"}}); !errors.Is(err, ErrEntry) {
+	if _, err := Create(path, []Entry{entries[0], {Role: "user", Content: "string"}}); !errors.Is(err, ErrEntry) {
 		t.Fatalf("error = %v, want ErrEntry", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -167,7 +167,7 @@ func TestWriteThenParse(t *testing.T) {
 			for _, s := range texts {
 				blocks = append(blocks, text(s))
 			}
-			entries = append(entries, Entry{[]string{"user", "assistant"}[i%2], blocks})
+			entries = append(entries, Entry{Role: []string{"user", "assistant"}[i%2], Content: blocks})
 		}
 		var b bytes.Buffer
 		if _, err := Write(&b, entries); err != nil {
