@@ -59,7 +59,9 @@ func (t *transcriptFile) resume() error {
 			return t.missing()
 		}
 		t.parent = chain.UUID
-		t.entries = append(t.entries, record)
+		if record.Type != "attachment" {
+			t.entries = append(t.entries, record)
+		}
 	}
 	if len(t.entries) == 0 {
 		return t.missing()
