@@ -36,7 +36,10 @@ func (s *Server) answer(x *exchange, a answer) error {
 		x.w.Header().Set("Ocp-Ignored-Params", strings.Join(a.ignored, ", "))
 	}
 	a.prompt.Caller = x.caller
-	x.turn = &turnRecord{dialect: x.dialect.name, model: a.prompt.Model, streaming: a.stream}
+	x.turn = &turnRecord{
+		Trace:     Trace{ID: x.id, Dialect: x.dialect.name, Model: a.prompt.Model, Streamed: a.stream, Begun: x.begun},
+		eachDelta: s.options.Observe != nil,
+	}
 
 	leave, err := s.enter()
 	if err != nil {
@@ -99,7 +102,7 @@ func (s *Server) runTurn(ctx context.Context, x *exchange, a answer, emit func(t
 	if err != nil {
 		return turn.Finished{}, err
 	}
-	x.turn.admitted = time.Now()
+	x.turn.Admitted = time.Now()
 	held := &lease{release: release}
 	defer s.giveBack(x, held)
 
@@ -123,6 +126,7 @@ func (s *Server) runTurn(ctx context.Context, x *exchange, a answer, emit func(t
 		if err := emit(event); err != nil {
 			return turn.Finished{}, err
 		}
+		x.turn.passed(event)
 		if fin, ok := event.(turn.Finished); ok {
 			return fin, nil
 		}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"ocp/internal/prompt"
 	"ocp/internal/turn"
@@ -37,12 +38,14 @@ func (c *cut) Next(ctx context.Context) (turn.Event, error) {
 		if err != nil {
 			return nil, err
 		}
-		text := ""
+		var text string
+		var received time.Time
 		switch event := event.(type) {
 		case turn.Delta:
 			var matched string
 			var done bool
 			text, matched, done = c.stopper.Push(event.Text)
+			received = event.Received
 			c.answer.Add(text)
 			if done {
 				c.next = c.finished(matched)
@@ -54,7 +57,7 @@ func (c *cut) Next(ctx context.Context) (turn.Event, error) {
 			return event, nil
 		}
 		if text != "" {
-			return turn.Delta{Text: text}, nil
+			return turn.Delta{Text: text, Received: received}, nil
 		}
 	}
 }

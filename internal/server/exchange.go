@@ -60,6 +60,7 @@ func (s *Server) handle(d *dialect, guard, h handler, methods []string) http.Han
 		}
 		if x.turn != nil {
 			s.tally.count(x.turn, err)
+			s.observed(x.turn, err)
 		}
 		s.log(x, err)
 		if _, ok := err.(*panicked); ok && begun {

@@ -14,35 +14,6 @@ import (
 	"ocp/internal/turn"
 )
 
-// turnRecord is what the log says of a turn. It never holds text. It is written by
-// the goroutine of the handler.
-type turnRecord struct {
-	dialect   string
-	model     string // as requested
-	streaming bool
-	admitted  time.Time // when it had a slot
-	started   time.Time // when its session was up
-	first     time.Time // when its first text came
-	deltas    int
-	bytes     int // of text
-	finished  turn.Finished
-}
-
-func (t *turnRecord) observe(event turn.Event) {
-	switch event := event.(type) {
-	case turn.Started:
-		t.started = time.Now()
-	case turn.Delta:
-		if t.deltas == 0 {
-			t.first = time.Now()
-		}
-		t.deltas++
-		t.bytes += len(event.Text)
-	case turn.Finished:
-		t.finished = event
-	}
-}
-
 // log writes the one line of a request, and with it the error that ended it. Turns
 // are worth a line each; of the rest only what failed is.
 func (s *Server) log(x *exchange, err error) {
@@ -50,7 +21,7 @@ func (s *Server) log(x *exchange, err error) {
 	attrs := []slog.Attr{slog.String("id", x.id)}
 	if x.turn != nil {
 		level, message = slog.LevelInfo, "turn"
-		attrs = append(attrs, x.turn.attrs(x.begun)...)
+		attrs = append(attrs, x.turn.attrs()...)
 	} else {
 		attrs = append(attrs, slog.String("method", x.r.Method), slog.String("path", clip(x.r.URL.Path)))
 	}
@@ -68,20 +39,20 @@ func (s *Server) log(x *exchange, err error) {
 	s.options.Logger.LogAttrs(context.Background(), level, message, attrs...)
 }
 
-func (t *turnRecord) attrs(begun time.Time) []slog.Attr {
+func (t *turnRecord) attrs() []slog.Attr {
 	attrs := []slog.Attr{
-		slog.String("dialect", t.dialect),
-		slog.String("model", t.model),
-		slog.Bool("stream", t.streaming),
+		slog.String("dialect", t.Dialect),
+		slog.String("model", t.Model),
+		slog.Bool("stream", t.Streamed),
 		slog.Int("deltas", t.deltas),
 		slog.Int("bytes", t.bytes),
 	}
 	for _, at := range []struct {
 		name string
 		time time.Time
-	}{{"queued_ms", t.admitted}, {"started_ms", t.started}, {"first_ms", t.first}} {
+	}{{"queued_ms", t.Admitted}, {"started_ms", t.started}, {"first_ms", t.first}} {
 		if !at.time.IsZero() {
-			attrs = append(attrs, millis(at.name, begun, at.time))
+			attrs = append(attrs, millis(at.name, t.Begun, at.time))
 		}
 	}
 	if fin := t.finished; fin.StopReason != "" {

@@ -46,6 +46,10 @@ type Options struct {
 	Version   string          // shown by /healthz
 	Logger    *slog.Logger    // default: none
 
+	// Observe is told of every turn when its answer is over. It is called from the
+	// handler's goroutine, and must not block. Nil for none.
+	Observe func(Trace)
+
 	// StrictParams refuses requests with a parameter that has no effect, which are
 	// otherwise answered with its name in the header Ocp-Ignored-Params.
 	StrictParams bool

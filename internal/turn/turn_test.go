@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -402,5 +403,27 @@ func TestTrimJS(t *testing.T) {
 		if got := trimJS(in); got != want {
 			t.Errorf("trimJS(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+// TestDeltasSayWhenTheyWereReceived checks that a delta carries the time of the hook call
+// that completed it, not of those it was held for.
+func TestDeltasSayWhenTheyWereReceived(t *testing.T) {
+	turn := New(Options{})
+	m := said{id: "m", blocks: []string{"one\ntwo\n"}, stop: "end_turn"}
+	var got []time.Time
+	for i, at := range []time.Time{time.Unix(1, 0), time.Unix(2, 0)} {
+		fire := m.fires()[1-i] // the second first
+		fire.Received = at
+		events, err := turn.Hook(fire)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			got = append(got, e.(Delta).Received)
+		}
+	}
+	if diff := cmp.Diff([]time.Time{time.Unix(2, 0)}, got); diff != "" {
+		t.Errorf("received differs (-want +got):\n%s", diff)
 	}
 }
