@@ -25,7 +25,7 @@ const module = "ocp"
 var house = map[string][]string{
 	// The program: parses the command, wires everything, maps errors to exit codes.
 	"cmd/ocp": {
-		"admission", "anthropic", "claude", "config", "hook", "messagesapi", "openai",
+		"admission", "anthropic", "bench", "claude", "config", "hook", "messagesapi", "openai",
 		"pool", "probe", "prompt", "server", "terminal", "transcript", "turn",
 	},
 
@@ -69,6 +69,9 @@ var house = map[string][]string{
 
 	// Named checks with evidence and remedy.
 	"probe": {"claude", "config", "turn"},
+
+	// Figures of measured turns. Pure, and nothing of a check: so not in probe.
+	"bench": {},
 
 	// The scripted Messages API.
 	"messagesapi": {},
