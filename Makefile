@@ -73,9 +73,10 @@ fuzz: ## fuzz every target for FUZZTIME (30s)
 fuzz-smoke: ## fuzz every target for 5s
 	scripts/fuzz.sh 5s
 
-bench: cli build ## measure where the time of a turn goes (N=20 turns a CLI)
-	OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" OCP_TEST_BINARY="$(CURDIR)/bin/ocp" \
-		go test -run '^$$' -bench . -benchtime $(N)x -timeout 30m ./e2e
+bench: cli build ## measure where the time of a turn goes (N=20 turns each way and CLI)
+	@for cli in $$(scripts/install-cli.sh --paths | tr , ' '); do \
+		bin/ocp bench --n $(N) --claude "$${cli#*=}" || exit 1; echo; \
+	done
 
 soak: cli clients ## run the tests on the real CLIs with the long ones
 	OCP_SOAK=1 OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \

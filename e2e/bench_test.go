@@ -1,114 +1,127 @@
 package e2e
 
 import (
-	"fmt"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
-
-	"ocp/internal/messagesapi"
 )
 
-// figures are samples of one quantity.
-type figures []float64
-
-func (f figures) median() float64 {
-	sorted := slices.Sorted(slices.Values(f))
-	n := len(sorted)
-	if n == 0 {
-		return 0
+// benchLine is a line of `ocp bench --json`: a turn, or the summary at the end.
+type benchLine struct {
+	Run          int
+	Way, Wanted  string
+	Admitted     *float64 `json:"admitted_ms"`
+	Taken        *float64 `json:"taken_ms"`
+	Submitted    *float64 `json:"submitted_ms"`
+	Line         *float64 `json:"line_ms"`
+	First        *float64 `json:"first_ms"`
+	Last         *float64 `json:"last_ms"`
+	Ended        *float64 `json:"ended_ms"`
+	Done         *float64 `json:"done_ms"`
+	RequestBytes int      `json:"request_bytes"`
+	Deltas       []struct {
+		Line     *float64 `json:"line_ms"`
+		Received *float64 `json:"received_ms"`
+		Written  *float64 `json:"written_ms"`
+		Client   *float64 `json:"client_ms"`
 	}
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+
+	Summary bool
+	CLI     string `json:"cli_version"`
+	Figures map[string]map[string]struct{ N int }
 }
 
-// BenchmarkColdTurn measures where the time of a turn goes, in medians over its
-// iterations: `make bench`. Each turn has a session of its own, started for it.
-func BenchmarkColdTurn(b *testing.B) {
-	for _, c := range clis {
-		b.Run(c.version, func(b *testing.B) {
-			lines := strings.Repeat("A line of the answer, as long as lines are.\n", 10)
-			p := startProxy(b, c, proxyOptions{script: messagesapi.Always(messagesapi.Answer{
-				Parts: []messagesapi.Part{messagesapi.Text(lines)}, Pace: messagesapi.Pace{First: 50 * time.Millisecond, Between: 50 * time.Millisecond},
-			})})
-			samples := map[string]figures{}
-			for b.Loop() {
-				p.measure(b, samples)
-			}
-			p.stages(b, samples)
-			b.ReportMetric(0, "ns/op")
-			for unit, f := range samples {
-				b.ReportMetric(f.median(), unit)
-			}
-		})
-	}
-}
-
-// measure takes the samples of one turn.
-func (p *proxy) measure(b *testing.B, samples map[string]figures) {
-	p.model.Reset()
-	add := func(unit string, d time.Duration) {
-		samples[unit] = append(samples[unit], float64(d.Microseconds())/1000)
-	}
-	start := time.Now()
-	s := p.stream(b.Context(), user("Hello there."))
-	if _, more := s.next(); !more {
-		b.Fatal(s.Err())
-	}
-	first := time.Now()
-	samples["ocp-rss-MB"] = append(samples["ocp-rss-MB"], rss(fmt.Sprint(p.cmd.Process.Pid)))
-	for _, session := range p.processes() {
-		samples["session-rss-MB"] = append(samples["session-rss-MB"], rss(session.pid))
-	}
-	s.mustReadAll(b)
-	end := time.Now()
-	asked := p.model.Turns()[0]
-	line := asked.Arrived
-	for _, e := range asked.Events() {
-		if e.Name == "content_block_delta" {
-			line = e.At
-			break
+// The bench's lines are well formed, and a turn's stages are in the order in which they
+// must come, whatever time they took.
+func TestBench(t *testing.T) {
+	onEachCLI(t, func(t *testing.T, c cli) {
+		svg := filepath.Join(t.TempDir(), "bench.svg")
+		got := runOcp(t, nil, "bench", "--claude="+c.path, "--n=2", "--json", "--cold", "--svg="+svg)
+		if got.code != 0 || !strings.Contains(got.stderr, "no account is used") {
+			t.Fatalf("ended with %d: %s", got.code, got.stderr)
 		}
-	}
-	add("ms-request-to-api", asked.Arrived.Sub(start))
-	add("ms-line-to-chunk", first.Sub(line))
-	add("ms-last-byte-to-done", end.Sub(asked.LastByte()))
-	add("ms-request-to-chunk", first.Sub(start))
-	samples["request-bytes"] = append(samples["request-bytes"], float64(len(asked.Body)))
-}
-
-// stages takes what the debug log says of each session's boot.
-func (p *proxy) stages(b *testing.B, samples map[string]figures) {
-	for _, line := range strings.Split(p.log.text(), "\n") {
-		if !strings.Contains(line, "session ended its turn") {
-			continue
+		lines := strings.Split(strings.TrimSuffix(got.stdout, "\n"), "\n")
+		if len(lines) != 3 {
+			t.Fatalf("%d lines, want one a turn and the summary:\n%s", len(lines), got.stdout)
 		}
-		for _, stage := range []string{"primed", "started"} {
-			found := regexp.MustCompile(stage + `=(\S+)`).FindStringSubmatch(line)
-			if found == nil {
+		for i, text := range lines {
+			var line benchLine
+			decoder := json.NewDecoder(strings.NewReader(text))
+			if err := decoder.Decode(&line); err != nil {
+				t.Fatalf("%v in %s", err, text)
+			}
+			if i < 2 {
+				line.check(t, i+1)
 				continue
 			}
-			d, err := time.ParseDuration(found[1])
-			if err != nil {
-				b.Fatal(err)
+			figures := line.Figures["cold"]
+			if !line.Summary || line.CLI != c.version || figures["overhead_ms"].N != 2 || figures["tail_ms"].N != 2 {
+				t.Errorf("the summary is %s", text)
 			}
-			unit := "ms-spawn-to-" + stage
-			samples[unit] = append(samples[unit], float64(d.Milliseconds()))
+		}
+		checkXML(t, svg)
+	})
+}
+
+func (l benchLine) check(t *testing.T, run int) {
+	t.Helper()
+	if l.Run != run || l.Way != "cold" || l.Wanted != "cold" || l.RequestBytes == 0 || len(l.Deltas) == 0 {
+		t.Errorf("the line is %+v", l)
+	}
+	for i, at := range []*float64{l.Admitted, l.Submitted, l.Line, l.First, l.Last, l.Done} {
+		if at == nil {
+			t.Errorf("the %d. of the times that must be known is not: %+v", i+1, l)
+		}
+	}
+	inOrder(t, "up to the end", l.Admitted, l.Taken, l.Submitted, l.Line, l.First, l.Done)
+	inOrder(t, "of the end", l.Line, l.Last, l.Ended, l.Done)
+	for _, d := range l.Deltas {
+		if d.Received != nil { // the hook brought it, not the transcript
+			inOrder(t, "of a delta", d.Line, d.Received, d.Client)
+			inOrder(t, "of a delta's writing", d.Received, d.Written)
 		}
 	}
 }
 
-// rss is a process's resident memory in MB.
-func rss(pid string) float64 {
-	status, _ := os.ReadFile(filepath.Join("/proc", pid, "status"))
-	found := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status)
-	if found == nil {
-		return 0
+// inOrder checks that times, as far as they are known, do not go back.
+func inOrder(t *testing.T, what string, times ...*float64) {
+	t.Helper()
+	times = slices.DeleteFunc(times, func(at *float64) bool { return at == nil })
+	for i := 1; i < len(times); i++ {
+		if *times[i] < *times[i-1] {
+			t.Errorf("times %s: %v ms comes after %v ms", what, *times[i], *times[i-1])
+		}
 	}
-	kb, _ := strconv.ParseFloat(string(found[1]), 64)
-	return kb / 1024
+}
+
+func checkXML(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for decoder := xml.NewDecoder(file); ; {
+		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What cannot be measured is refused before anything is started.
+func TestBenchRefuses(t *testing.T) {
+	for _, args := range [][]string{{"--n=0"}, {"--upstream=somebody"}} {
+		got := runOcp(t, nil, append([]string{"bench", "--claude=" + clis[0].path}, args...)...)
+		if got.code == 0 || got.stdout != "" || !strings.Contains(got.stderr, strings.Split(args[0], "=")[0]) {
+			t.Errorf("%q ended with %d: %s%s", args, got.code, got.stdout, got.stderr)
+		}
+	}
 }

@@ -3,7 +3,7 @@
 // and official clients in front.
 //
 // OCP_TEST_CLIS names the CLIs as VERSION=PATH, separated by commas; `make test-cli`
-// sets it. OCP_TEST_BINARY names a built ocp to be tested instead of one built here. Nothing here is skipped when a CLI is missing: it fails.
+// sets it. Nothing here is skipped when a CLI is missing: it fails.
 package e2e
 
 import (
@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// ocpBinary is built by TestMain with the race detector, unless one is named.
+// ocpBinary is built by TestMain with the race detector.
 var ocpBinary string
 
 // cli is one installed Claude Code CLI.
@@ -44,10 +44,6 @@ func prepare(m *testing.M) (int, error) {
 			return 0, fmt.Errorf("OCP_TEST_CLIS: %q is not VERSION=PATH of an installed CLI: run `make cli`", pair)
 		}
 		clis = append(clis, cli{version, path})
-	}
-	// Figures are of a binary as users run it, without the race detector.
-	if ocpBinary = os.Getenv("OCP_TEST_BINARY"); ocpBinary != "" {
-		return m.Run(), nil
 	}
 	dir, err := os.MkdirTemp("", "ocp-e2e-")
 	if err != nil {

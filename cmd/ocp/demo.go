@@ -70,8 +70,8 @@ func (c *demoCommand) Run(ctx context.Context, p program) error {
 	return errors.Join(err, proxy.close())
 }
 
-// demoState makes a state directory of the demo's own, and removes what demos that were
-// killed have left.
+// demoState makes a state directory for a demo or a bench, and removes what those that
+// were killed have left.
 func demoState() (string, error) {
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), demoPrefix+"*"))
 	if err != nil {
@@ -101,9 +101,13 @@ func (c *demoCommand) serve(ctx context.Context, p program, modelURL, state stri
 	if err != nil {
 		return nil, "", err
 	}
-	env := []string{"PATH=" + claude.Variable(p.env, "PATH"), "ANTHROPIC_BASE_URL=" + modelURL, "ANTHROPIC_API_KEY=ocp-demo-no-account-needed"}
-	proxy, err := startProxy(settings, cli, env, newLogger(p.stderr, c.LogLevel))
+	proxy, err := startProxy(settings, cli, scriptedEnv(p, modelURL), newLogger(p.stderr, c.LogLevel), nil)
 	return proxy, cli, err
+}
+
+// scriptedEnv is the environment of a proxy before a scripted model.
+func scriptedEnv(p program, modelURL string) []string {
+	return []string{"PATH=" + claude.Variable(p.env, "PATH"), "ANTHROPIC_BASE_URL=" + modelURL, "ANTHROPIC_API_KEY=ocp-demo-no-account-needed"}
 }
 
 // show streams one answer, prints it as it comes, and ends with what was checked.
@@ -114,7 +118,8 @@ func (c *demoCommand) show(ctx context.Context, p program, proxy *proxy, model *
 	stamp := func(t time.Time) string { return fmt.Sprintf("%6d ms", t.Sub(start).Milliseconds()) }
 	fmt.Fprintf(p.stdout, "%s  request: %s\n", stamp(start), demoPrompt)
 	var answer demoAnswer
-	err := stream(ctx, proxy.url(), func(delta string) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	err := stream(ctx, client, proxy.url(), demoModel, []chatMessage{{"user", demoPrompt}}, func(delta string) {
 		now := time.Now()
 		if len(answer.deltas) == 0 {
 			if asked := model.Turns(); len(asked) > 0 {
@@ -219,12 +224,15 @@ func (a *demoAnswer) prefixStable(scenario messagesapi.Scenario) bool {
 	return true
 }
 
+// chatMessage is one message of a request to the proxy.
+type chatMessage struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
 // stream asks the proxy as any client would and hands on each piece of text.
-func stream(ctx context.Context, url string, received func(string)) error {
-	body, err := json.Marshal(map[string]any{
-		"model": demoModel, "stream": true,
-		"messages": []map[string]string{{"role": "user", "content": demoPrompt}},
-	})
+func stream(ctx context.Context, client *http.Client, url, model string, messages []chatMessage, received func(string)) error {
+	body, err := json.Marshal(map[string]any{"model": model, "stream": true, "messages": messages})
 	if err != nil {
 		return err
 	}
@@ -233,7 +241,7 @@ func stream(ctx context.Context, url string, received func(string)) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Serve the API until interrupted."`
 	Demo    demoCommand    `cmd:"" help:"Show one streamed answer of the real CLI and a scripted model. Needs no account."`
+	Bench   benchCommand   `cmd:"" help:"Measure where the time of a turn goes. Needs no account."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 	Hook    hookCommand    `cmd:"" hidden:"" help:"Forward a hook call of a session to ocp."`
 	Editor  editorCommand  `cmd:"" hidden:"" help:"Take the next prompt of a session from ocp."`

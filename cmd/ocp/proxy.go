@@ -32,6 +32,7 @@ const (
 // proxy is all that serves: the HTTP listener, the API and the sessions behind it.
 type proxy struct {
 	backend  *backend
+	gate     *admission.Gate
 	api      *server.Server
 	http     *http.Server
 	listener net.Listener
@@ -43,8 +44,8 @@ type proxy struct {
 
 // startProxy opens everything in the order in which it must close. On an error
 // nothing is left open.
-// cli is the version of c.Claude.
-func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger) (*proxy, error) {
+// cli is the version of c.Claude; observe is told of every turn, and may be nil.
+func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, observe func(server.Trace)) (*proxy, error) {
 	keys, err := c.Keys()
 	if err != nil {
 		return nil, err
@@ -58,10 +59,14 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger) (
 		return nil, errors.Join(err, listener.Close())
 	}
 	models := append(openai.DefaultModels(), c.Models...)
-	p := &proxy{backend: newBackend(c, models[0], launcher, logger), listener: listener, served: make(chan error, 1), checked: make(chan struct{})}
+	p := &proxy{
+		backend: newBackend(c, models[0], launcher, logger), gate: admission.New(admission.Options{Slots: c.Concurrency, Queue: c.Queue}),
+		listener: listener, served: make(chan error, 1), checked: make(chan struct{}),
+	}
 	p.api = server.New(server.Options{
 		Backend:          p.backend,
-		Admission:        admission.New(admission.Options{Slots: c.Concurrency, Queue: c.Queue}),
+		Admission:        p.gate,
+		Observe:          observe,
 		Version:          version(),
 		Logger:           logger,
 		Models:           models,

@@ -28,7 +28,7 @@ func (c *serveCommand) Run(ctx context.Context, p program) error {
 	if err != nil {
 		return err
 	}
-	proxy, err := startProxy(settings, cli, p.env, logger)
+	proxy, err := startProxy(settings, cli, p.env, logger, nil)
 	if err != nil {
 		return err
 	}
