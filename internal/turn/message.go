@@ -1,6 +1,10 @@
 package turn
 
-import "ocp/internal/hook"
+import (
+	"strings"
+
+	"ocp/internal/hook"
+)
 
 // message is one message of a turn as the hook shows it: fires by index.
 type message struct {
@@ -37,22 +41,24 @@ func (m *message) add(e hook.Event) arrival {
 	return inOrder
 }
 
-// take removes and returns the text of the fires that are next in order.
-func (m *message) take() []byte {
-	var text []byte
+// take removes and returns the text of the fires that are next in order. That of one
+// alone, which is the rule, is not copied.
+func (m *message) take() string {
+	texts := make([]string, 0, 4)
 	for {
 		f, there := m.waiting[m.next]
 		if !there {
-			return text
+			break
 		}
 		delete(m.waiting, m.next)
 		m.next++
-		text = append(text, f.delta...)
+		texts = append(texts, f.delta)
 		if f.final {
 			m.ended = true
-			return text
+			break
 		}
 	}
+	return strings.Join(texts, "")
 }
 
 // peek returns the text that take would.

@@ -98,7 +98,8 @@ func (t *Turn) Hook(e hook.Event) ([]Event, error) {
 		}
 	case hook.Stop, hook.StopFailure:
 		if t.stop == nil {
-			t.stop = &e
+			stop := e // not e itself, which would then be allocated for every call
+			t.stop = &stop
 		}
 	default:
 		return nil, nil
@@ -191,25 +192,26 @@ func (t *Turn) delta(e hook.Event) {
 // they come. A later message's wait until the transcript shows that all before it
 // stands: it may be a replacement of what was broken off.
 func (t *Turn) release() Delta {
-	start := len(t.sent)
+	released := ""
 	for t.current < len(t.messages) {
 		m := t.messages[t.current]
 		if !m.opened && !t.fits(m) {
 			break // it overtook a message that the transcript already shows
 		}
 		text := m.take()
-		if len(text) > 0 && !m.opened {
+		if text != "" && !m.opened {
 			m.opened = true
-			t.sent = append(t.sent, t.joint...)
+			text = t.joint + text
 		}
 		t.sent = append(t.sent, text...)
+		released += text
 		next := t.current + 1
 		if !m.ended || next >= len(t.messages) || !t.agrees() || t.answer.id == "" || t.atLimit() {
 			break
 		}
 		t.current, t.joint = next, t.answer.separator()
 	}
-	return Delta{Text: string(t.sent[start:])}
+	return Delta{Text: released}
 }
 
 // fits reports whether a message that is to be opened can be the next one: what the
