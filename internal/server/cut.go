@@ -40,15 +40,17 @@ func (c *cut) Next(ctx context.Context) (turn.Event, error) {
 		}
 		var text string
 		var received time.Time
-		switch event := event.(type) {
+		switch delta := event.(type) {
 		case turn.Delta:
 			var matched string
 			var done bool
-			text, matched, done = c.stopper.Push(event.Text)
-			received = event.Received
+			text, matched, done = c.stopper.Push(delta.Text)
+			received = delta.Received
 			c.answer.Add(text)
 			if done {
 				c.next = c.finished(matched)
+			} else if text != "" && text == delta.Text {
+				return event, nil // as it came, which is the rule: nothing to allocate
 			}
 		case turn.Finished:
 			text = c.stopper.Flush()

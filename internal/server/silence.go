@@ -11,19 +11,32 @@ import (
 // What a client hears meanwhile, keep-alives, is no text.
 type silence struct {
 	session   Session
-	firstByte time.Duration // until the first delta, from the turn's start; 0 for no bound
-	idle      time.Duration // until a next delta, or the end; 0 for no bound
+	firstByte limit // until the first delta, from the turn's start
+	idle      limit // until a next delta, or the end
 
 	since   time.Time // when the silence began
 	spoken  bool      // there was a delta
 	waiting bool      // since is the beginning of this silence
 }
 
+// limit is a bound and the error of what exceeds it, made once, since there is a wait for
+// each delta. An after of 0 is no bound.
+type limit struct {
+	after    time.Duration
+	exceeded *turn.Error
+}
+
 // newSilence is for a session that has just been started.
 func (s *Server) newSilence(session Session) *silence {
+	first, idle := s.options.FirstByteTimeout, s.options.IdleTimeout
 	return &silence{
-		session: session, firstByte: s.options.FirstByteTimeout, idle: s.options.IdleTimeout,
-		since: time.Now(), waiting: true,
+		session: session, since: time.Now(), waiting: true,
+		firstByte: limit{first, &turn.Error{
+			Kind: turn.Timeout, Message: "no text of the answer came within " + first.String() + " (--first-byte-timeout)",
+		}},
+		idle: limit{idle, &turn.Error{
+			Kind: turn.Timeout, Message: "no more of the answer came within " + idle.String() + " (--idle-timeout)",
+		}},
 	}
 }
 
@@ -46,12 +59,12 @@ func (w *silence) Next(ctx context.Context) (turn.Event, error) {
 }
 
 func (w *silence) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit, message := w.firstByte, "no text of the answer came within "+w.firstByte.String()+" (--first-byte-timeout)"
+	bound := w.firstByte
 	if w.spoken {
-		limit, message = w.idle, "no more of the answer came within "+w.idle.String()+" (--idle-timeout)"
+		bound = w.idle
 	}
-	if limit <= 0 {
+	if bound.after <= 0 {
 		return ctx, func() {}
 	}
-	return context.WithDeadlineCause(ctx, w.since.Add(limit), &turn.Error{Kind: turn.Timeout, Message: message})
+	return context.WithDeadlineCause(ctx, w.since.Add(bound.after), bound.exceeded)
 }
