@@ -78,6 +78,11 @@ func TestDoubts(t *testing.T) {
 			Report{Cores: 2, Turns: append(many(20, Pooled, Pooled), many(2, Cold, Pooled)...)},
 			[]string{"pooled: turns that are left out, since they went another way: 2"},
 		},
+		{
+			"not seen of all",
+			Report{Cores: 2, Turns: append(many(19, Cold, Cold), Turn{Way: Cold, Wanted: Cold, CLI: time.Second})},
+			[]string{"cold: figures of some of the turns only (*), the others did not show them: 1."},
+		},
 		{"spread", Report{Cores: 2, Turns: spread()}, []string{"cold: figures that spread wide"}},
 	} {
 		got := row.report.Doubts()
@@ -154,6 +159,7 @@ func busy() *Report {
 	r := sample("scripted")
 	r.LoadStart, r.LoadEnd, r.Turns = 5.5, -1, r.Turns[:12]
 	r.Turns[1].Way = Cold
+	r.Turns[0].CLI = 0
 	for i := range r.Turns {
 		if i%2 == 0 {
 			r.Turns[i].Done = r.Turns[i].Done.Add(3 * time.Second)

@@ -83,6 +83,11 @@ func (q quantity) samples(turns []Turn) []float64 {
 	return list
 }
 
+// partial reports whether a figure is of some of the turns only.
+func (q quantity) partial(f Figure, turns []Turn) bool {
+	return q.ofDelta == nil && f.N > 0 && f.N < len(turns)
+}
+
 // answer is how long the CLI and a model whose own times are not known took together.
 func answer(t Turn) (float64, bool) {
 	ms, ok := between(t.Taken, t.First)

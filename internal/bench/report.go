@@ -70,21 +70,24 @@ func (r *Report) doubtsOf(way string) []string {
 	case n < leastForP95:
 		list = append(list, fmt.Sprintf("%s: n = %d is too few for p95; %d is enough.", way, n, leastForP95))
 	}
-	if wide := r.wide(way); wide > 0 {
-		list = append(list, fmt.Sprintf("%s: figures that spread wide (~, the middle half wider than %.0f %% of the median): %d.", way, 100*widestSpread, wide))
-	}
-	return list
-}
-
-// wide counts the figures of a way that spread wide.
-func (r *Report) wide(way string) int {
-	turns, n := r.turns(way), 0
+	wide, partial := 0, 0
+	turns := r.turns(way)
 	for _, g := range groups() {
 		for _, q := range g.quantities {
-			if figureOf(q.samples(turns)).Wide {
-				n++
+			f := figureOf(q.samples(turns))
+			if f.Wide {
+				wide++
+			}
+			if q.partial(f, turns) {
+				partial++
 			}
 		}
 	}
-	return n
+	if wide > 0 {
+		list = append(list, fmt.Sprintf("%s: figures that spread wide (~, the middle half wider than %.0f %% of the median): %d.", way, 100*widestSpread, wide))
+	}
+	if partial > 0 {
+		list = append(list, fmt.Sprintf("%s: figures of some of the turns only (*), the others did not show them: %d.", way, partial))
+	}
+	return list
 }

@@ -37,9 +37,10 @@ func (r *Report) appendGroup(b *strings.Builder, g group) {
 	for _, q := range g.quantities {
 		row, any := pad("  "+q.label, labelWidth), false
 		for _, way := range r.ways() {
-			f := figureOf(q.samples(r.turns(way)))
+			turns := r.turns(way)
+			f := figureOf(q.samples(turns))
 			any = any || f.N > 0
-			row += cell(f)
+			row += cell(f, q.partial(f, turns))
 		}
 		if !any {
 			continue
@@ -55,13 +56,16 @@ func (r *Report) appendGroup(b *strings.Builder, g group) {
 	}
 }
 
-func cell(f Figure) string {
+func cell(f Figure, partial bool) string {
 	if f.N == 0 {
 		return fmt.Sprintf("%10s%9s", "–", "–")
 	}
 	mark := ""
 	if f.Wide {
 		mark = "~"
+	}
+	if partial {
+		mark += "*"
 	}
 	return fmt.Sprintf("%10s%9s", mark+number(f.Median), number(f.P95))
 }
