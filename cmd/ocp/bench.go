@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,11 @@ const (
 	benchPrompt = "Turn %d: write the numbers from 1 to 8, each on a line of its own, and nothing else."
 )
 
+// warmUps is how many turns a way has at most before it is measured, until one has gone it:
+// they bring the CLI's files into memory, show the pool what is asked for, and begin the
+// conversation that goes on.
+const warmUps = 3
+
 // benchCommand measures turns of a whole proxy from a client's side, and takes the
 // stages between from the proxy's own trace and the scripted model's log.
 type benchCommand struct {
@@ -33,7 +39,7 @@ type benchCommand struct {
 	JSON      bool   `name:"json" help:"One line of JSON a turn and one of figures at the end, instead of a table."`
 	Cold      bool   `help:"Measure turns whose session is started for them."`
 	Pooled    bool   `help:"Measure turns whose session was started ahead."`
-	Continued bool   `help:"Measure turns of a conversation that goes on in its session. Default: all ways there are."`
+	Continued bool   `help:"Measure turns of a conversation that goes on in its session. Default: all ways."`
 	Upstream  string `default:"scripted" enum:"scripted,real" help:"Who answers: scripted, a model inside ocp; or real, your own account, which it costs."`
 	Claude    string `placeholder:"PATH" help:"The claude binary. Default: the one on PATH, or ~/.local/bin/claude."`
 	Model     string `default:"claude-sonnet-4-6" help:"The model to ask for."`
@@ -45,14 +51,26 @@ type benchCommand struct {
 type benchWay struct {
 	name     string
 	settings func(*config.Serve)
+	ready    func(*proxy) bool // whether a turn may begin; nil for always
 }
 
-// ways are those asked for; all that are possible if none is.
+var benchWays = []benchWay{
+	{name: bench.Cold, settings: func(c *config.Serve) { c.Pool = 0 }},
+	{
+		name: bench.Pooled, settings: func(c *config.Serve) { c.Pool = 1 },
+		ready: func(p *proxy) bool { return p.backend.pool.Stats().Primed > 0 },
+	},
+}
+
+// ways are those asked for; all if none is.
 func (c *benchCommand) ways() ([]benchWay, error) {
-	if c.Pooled || c.Continued {
-		return nil, errors.New("this ocp starts every session for its turn: there is only --cold to measure")
+	if c.Continued {
+		return nil, errors.New("--continued: this ocp keeps no session for a conversation that goes on")
 	}
-	return []benchWay{{bench.Cold, func(*config.Serve) {}}}, nil
+	wanted := map[string]bool{bench.Cold: c.Cold, bench.Pooled: c.Pooled}
+	return slices.DeleteFunc(slices.Clone(benchWays), func(way benchWay) bool {
+		return (c.Cold || c.Pooled) && !wanted[way.name]
+	}), nil
 }
 
 // Run measures, and reports what it has measured even if a turn fails.
@@ -117,12 +135,12 @@ func (c *benchCommand) upstream(p program) ([]string, *messagesapi.Server, error
 	return scriptedEnv(p, model.URL()), model, nil
 }
 
-// announce says before anything is spent what will be. Each way has one turn more, which
-// warms it up.
+// announce says before anything is spent what will be.
 func (c *benchCommand) announce(w io.Writer, ways int) {
-	turns := ways * (c.N + 1)
+	turns := ways * c.N
 	if c.Upstream == "real" {
-		fmt.Fprintf(w, "ocp: this spends %d short turns of %s on your own account. Ctrl-C ends it.\n", turns, c.Model)
+		fmt.Fprintf(w, "ocp: this spends up to %d short turns of %s on your own account, %d of them measured. Ctrl-C ends it.\n",
+			turns+ways*warmUps, c.Model, turns)
 		return
 	}
 	fmt.Fprintf(w, "ocp: measuring %d turns of a scripted model; no account is used.\n", turns)
@@ -145,15 +163,18 @@ func (c *benchCommand) open(p program, ways []benchWay, settings config.Serve, c
 
 // measure takes one turn of each way after the other, N times.
 func (c *benchCommand) measure(ctx context.Context, lanes []*benchLane, report *bench.Report) error {
-	for run := range c.N + 1 {
+	for _, lane := range lanes {
+		if err := lane.warmUp(ctx); err != nil {
+			return fmt.Errorf("a first %s turn failed: %w", lane.way.name, err)
+		}
+	}
+	for run := range c.N {
 		for _, lane := range lanes {
-			turn, err := lane.turn(ctx, run)
+			turn, err := lane.turn(ctx, run+1)
 			if err != nil {
-				return fmt.Errorf("a %s turn failed: %w", lane.way.name, err)
+				return fmt.Errorf("%s turn %d failed: %w", lane.way.name, run+1, err)
 			}
-			if run > 0 { // the first has warmed up the CLI's files, and begun the conversation
-				report.Turns = append(report.Turns, turn)
-			}
+			report.Turns = append(report.Turns, turn)
 		}
 	}
 	return nil

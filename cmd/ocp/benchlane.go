@@ -18,6 +18,9 @@ import (
 	"ocp/internal/transcript"
 )
 
+// readyEvery is how often a pool, which tells nobody, is asked whether it is filled.
+const readyEvery = 10 * time.Millisecond
+
 // benchLane is a proxy whose turns all go one way, and its client.
 type benchLane struct {
 	way    benchWay
@@ -111,13 +114,34 @@ func (l *benchLane) turn(ctx context.Context, run int) (bench.Turn, error) {
 	return t, nil
 }
 
-// rest waits until what the turn before has left is gone: its slot is free only then.
+// warmUp runs turns that are not measured.
+func (l *benchLane) warmUp(ctx context.Context) error {
+	for range warmUps {
+		turn, err := l.turn(ctx, 0)
+		if err != nil || turn.Way == l.way.name {
+			return err
+		}
+	}
+	return nil
+}
+
+// rest waits until what the turn before has left is gone, since its slot is free only
+// then, and until the next one can go its way.
 func (l *benchLane) rest(ctx context.Context) error {
 	release, err := l.proxy.gate.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	release()
+	look := time.NewTicker(readyEvery)
+	defer look.Stop()
+	for l.way.ready != nil && !l.way.ready(l.proxy) {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	return nil
 }
 
