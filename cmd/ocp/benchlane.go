@@ -21,6 +21,8 @@ import (
 // readyEvery is how often a pool, which tells nobody, is asked whether it is filled.
 const readyEvery = 10 * time.Millisecond
 
+var errNotReady = fmt.Errorf("after %v the next turn could not begin: the last session has not ended, or the pool is not filled", demoTimeout)
+
 // benchLane is a proxy whose turns all go one way, and its client.
 type benchLane struct {
 	way    benchWay
@@ -128,6 +130,8 @@ func (l *benchLane) warmUp(ctx context.Context) error {
 // rest waits until what the turn before has left is gone, since its slot is free only
 // then, and until the next one can go its way.
 func (l *benchLane) rest(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, demoTimeout, errNotReady)
+	defer cancel()
 	release, err := l.proxy.gate.Acquire(ctx)
 	if err != nil {
 		return err

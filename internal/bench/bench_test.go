@@ -41,7 +41,7 @@ func TestFigure(t *testing.T) {
 		{"1 to 5", upTo(5), Figure{N: 5, Median: 3, P95: 5, IQR: 2}},
 		{"1 to 20", upTo(20), Figure{N: 20, Median: 10.5, P95: 19, IQR: 9.5}},
 		{"1 to 21", upTo(21), Figure{N: 21, Median: 11, P95: 20, IQR: 10}},
-		{"1 to 100", upTo(100), Figure{N: 100, Median: 50.5, P95: 95, IQR: 49.5, Wide: true}},
+		{"1 to 100", upTo(100), Figure{N: 100, Median: 50.5, P95: 95, P99: 99, IQR: 49.5, Wide: true}},
 		{"wide, but of little weight", []float64{1, 1, 10, 10}, Figure{N: 4, Median: 5.5, P95: 10, IQR: 9}},
 		{"just not wide", []float64{100, 115, 130, 85, 70}, Figure{N: 5, Median: 100, P95: 130, IQR: 30}},
 		{"just wide", []float64{100, 116, 130, 85, 70}, Figure{N: 5, Median: 100, P95: 130, IQR: 31, Wide: true}},

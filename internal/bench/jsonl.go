@@ -102,7 +102,7 @@ func (r *Report) summary() summaryLine {
 				if f.N == 0 {
 					continue
 				}
-				f.Median, f.P95, f.IQR = rounded(f.Median), rounded(f.P95), rounded(f.IQR)
+				f.Median, f.P95, f.P99, f.IQR = rounded(f.Median), rounded(f.P95), rounded(f.P99), rounded(f.IQR)
 				figures[q.key] = f
 			}
 		}
