@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ocp/internal/messagesapi"
 )
 
 // benchLine is a line of `ocp bench --json`: a turn, or the summary at the end.
@@ -112,6 +114,32 @@ func checkXML(t *testing.T, path string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// With the operator's own account the bench says first what it may spend, keeps to it, and
+// does without what only a scripted model tells.
+func TestBenchOfTheOperatorsOwnModel(t *testing.T) {
+	model, err := messagesapi.Start(messagesapi.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer model.Close()
+	env := []string{"ANTHROPIC_BASE_URL=" + model.URL(), "ANTHROPIC_API_KEY=" + apiKey}
+	got := runOcp(t, env, "bench", "--claude="+clis[len(clis)-1].path, "--n=1", "--cold", "--json", "--upstream=real", "--model=claude-haiku-4-5")
+	if got.code != 0 || !strings.Contains(got.stderr, "spends up to 4 short turns of claude-haiku-4-5 on your own account, 1 of them measured") {
+		t.Fatalf("ended with %d: %s", got.code, got.stderr)
+	}
+	if turns := len(model.Turns()); turns > 4 {
+		t.Errorf("%d turns were spent", turns)
+	}
+	var line benchLine
+	if err := json.NewDecoder(strings.NewReader(got.stdout)).Decode(&line); err != nil {
+		t.Fatalf("%v in %s", err, got.stdout)
+	}
+	if line.Submitted != nil || line.Line != nil || line.Last != nil {
+		t.Errorf("nobody can have told this: %s", got.stdout)
+	}
+	inOrder(t, "of the client", line.Admitted, line.Taken, line.First, line.Ended, line.Done)
 }
 
 // What cannot be measured is refused before anything is started.
