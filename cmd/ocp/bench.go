@@ -55,22 +55,19 @@ type benchWay struct {
 }
 
 var benchWays = []benchWay{
-	{name: bench.Cold, settings: func(c *config.Serve) { c.Pool = 0 }},
+	{name: bench.Cold, settings: func(c *config.Serve) {}},
 	{
 		name: bench.Pooled, settings: func(c *config.Serve) { c.Pool = 1 },
 		ready: func(p *proxy) bool { return p.backend.pool.Stats().Primed > 0 },
 	},
+	{name: bench.Continued, settings: func(c *config.Serve) { c.Keep = 1 }},
 }
 
 // ways are those asked for; all if none is.
-func (c *benchCommand) ways() ([]benchWay, error) {
-	if c.Continued {
-		return nil, errors.New("--continued: this ocp keeps no session for a conversation that goes on")
-	}
-	wanted := map[string]bool{bench.Cold: c.Cold, bench.Pooled: c.Pooled}
-	return slices.DeleteFunc(slices.Clone(benchWays), func(way benchWay) bool {
-		return (c.Cold || c.Pooled) && !wanted[way.name]
-	}), nil
+func (c *benchCommand) ways() []benchWay {
+	wanted := map[string]bool{bench.Cold: c.Cold, bench.Pooled: c.Pooled, bench.Continued: c.Continued}
+	all := !c.Cold && !c.Pooled && !c.Continued
+	return slices.DeleteFunc(slices.Clone(benchWays), func(way benchWay) bool { return !all && !wanted[way.name] })
 }
 
 // Run measures, and reports what it has measured even if a turn fails.
@@ -78,14 +75,11 @@ func (c *benchCommand) Run(ctx context.Context, p program) error {
 	if c.N < 1 {
 		return fmt.Errorf("--n: %d is not a number of turns", c.N)
 	}
-	ways, err := c.ways()
-	if err != nil {
-		return err
-	}
+	ways := c.ways()
 	settings, err := complete(config.Serve{
 		Listen: "127.0.0.1:0", Claude: c.Claude, StateDir: "-", // each lane has its own
 		Concurrency: 1, Queue: 1, Effort: "low", TurnTimeout: demoTimeout, StartTimeout: demoTimeout,
-		KeepAlive: 15 * time.Second, HookTransport: "http",
+		KeepAlive: 15 * time.Second, HookTransport: "http", KeepFor: time.Hour,
 		KeepTranscripts: true, // they hold the CLI's own turn_duration
 	}, p.env)
 	if err != nil {

@@ -58,7 +58,7 @@ func (l *benchLane) close(turns []bench.Turn) error {
 	err := l.proxy.close()
 	durations, failed := turnDurations(filepath.Join(l.state, "transcripts"))
 	for i := range turns {
-		if turns[i].Wanted == l.way.name {
+		if turns[i].Wanted == l.way.name && turns[i].CLI == 0 {
 			turns[i].CLI = durations[turns[i].Run]
 		}
 	}
@@ -157,7 +157,7 @@ func addTrace(t *bench.Turn, trace server.Trace, client seen) {
 		t.Way = t.Wanted
 	}
 	t.Admitted, t.Spawned, t.Given, t.Taken, t.Ready = trace.Admitted, s.Spawned, s.Given, s.Taken, s.Ready
-	t.Stopped, t.Ended = s.Stopped, s.Ended
+	t.Stopped, t.Ended, t.CLI = s.Stopped, s.Ended, s.CLI
 	for i, d := range trace.Deltas {
 		delta := bench.Delta{Received: d.Received, Written: d.Written}
 		if len(trace.Deltas) == len(client.chunks) { // each delta is a chunk
@@ -197,7 +197,7 @@ func addModel(t *bench.Turn, model *messagesapi.Server, client seen) error {
 }
 
 // turnDurations are the CLI's own measures of its turns, by the run that their prompts
-// name. The record comes behind the answer, too late for a trace.
+// name. The record comes behind the answer, as a rule too late for a trace.
 func turnDurations(dir string) (map[int]time.Duration, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	if err != nil {
