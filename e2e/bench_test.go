@@ -116,6 +116,29 @@ func checkXML(t *testing.T, path string) {
 	}
 }
 
+// Without a way named, turns of all ways take turns.
+func TestBenchMeasuresAllWays(t *testing.T) {
+	got := runOcp(t, nil, "bench", "--claude="+clis[len(clis)-1].path, "--n=1", "--json")
+	if got.code != 0 {
+		t.Fatalf("ended with %d: %s", got.code, got.stderr)
+	}
+	var wanted []string
+	for text := range strings.Lines(got.stdout) {
+		var line benchLine
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatalf("%v in %s", err, text)
+		}
+		if line.Summary {
+			continue
+		}
+		wanted = append(wanted, line.Wanted)
+		inOrder(t, "of the client", line.Admitted, line.Taken, line.Submitted, line.First, line.Ended, line.Done)
+	}
+	if got := strings.Join(wanted, " "); got != "cold pooled continued" {
+		t.Errorf("the ways measured are %q", got)
+	}
+}
+
 // With the operator's own account the bench says first what it may spend, keeps to it, and
 // does without what only a scripted model tells.
 func TestBenchOfTheOperatorsOwnModel(t *testing.T) {
