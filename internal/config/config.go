@@ -58,7 +58,7 @@ func (s *Serve) Validate() error {
 		between("--concurrency", s.Concurrency, 1, maxConcurrency),
 		between("--pool", s.Pool, 0, maxConcurrency),
 		between("--keep", s.Keep, 0, maxConcurrency),
-		positive("--keep-for", s.KeepFor),
+		validKeepFor(s.Keep, s.KeepFor),
 		between("--queue", s.Queue, 0, 1<<16),
 		positive("--turn-timeout", s.TurnTimeout),
 		notNegative("--first-byte-timeout", s.FirstByteTimeout),
@@ -116,6 +116,14 @@ func notNegative(flag string, d time.Duration) error {
 		return fmt.Errorf("%s: %v is less than zero, which is no limit", flag, d)
 	}
 	return nil
+}
+
+// validKeepFor has no say where nothing is kept.
+func validKeepFor(keep int, d time.Duration) error {
+	if keep == 0 {
+		return nil
+	}
+	return positive("--keep-for", d)
 }
 
 // validEffort keeps out what could not be a value of the CLI's --effort.
