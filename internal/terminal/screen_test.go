@@ -2,43 +2,20 @@ package terminal
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
-// newTestScreen returns a screen whose replies are collected; replies ends it and
-// returns them.
-func newTestScreen(t testing.TB, rows, cols int) (s *screen, replies func() string) {
-	t.Helper()
-	s = newScreen(rows, cols)
-	got := make(chan string)
-	go func() {
-		all, _ := io.ReadAll(readerFunc(s.readReply))
-		got <- string(all)
-	}()
-	ended := false
-	replies = func() string {
-		ended = true
-		s.endReplies()
-		return <-got
-	}
-	t.Cleanup(func() {
-		if !ended {
-			replies()
-		}
-	})
-	return s, replies
+// newTestScreen returns a screen that answers queries to nobody.
+func newTestScreen(rows, cols int) *screen {
+	return newScreen(rows, cols, func(string) {})
 }
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestScreenText(t *testing.T) {
 	tests := []struct{ name, output, want string }{
@@ -53,6 +30,14 @@ func TestScreenText(t *testing.T) {
 		{"wrap", "1234567890abc", "1234567890\nabc"},
 		{"scroll", "1\r\n2\r\n3\r\n4\r\n5\r\n6", "3\n4\n5\n6"},
 		{"wide characters", "世界!", "世界!"},
+		{"wide character overwritten", "世界\x1b[2Gx\x1b[1Ga\x1b[K", "a"},
+		{"wide character at the edge", "123456789世", "123456789\n世"},
+		{"insert and delete", "abcdef\x1b[3G\x1b[2@\x1b[1G\x1b[P", "b  cdef"},
+		{"insert and delete lines", "1\r\n2\r\n3\x1b[2;1H\x1b[Lx\x1b[1;1H\x1b[M", "x\n2\n3"},
+		{"scrolling region", "1\r\n2\r\n3\r\n4\x1b[2;3r\x1b[3;1H\nx\x1b[2;1H\x1bMy", "1\ny\n3\n4"},
+		{"scroll down", "1\r\n2\x1b[Tx", "\n1x\n2"},
+		{"tabulators", "a\tb\x1b[Zc", "a       c"},
+		{"repeated", "ab\x1b[3b", "abbbb"},
 		{"combining mark", "e\u0301x", "e\u0301x"},
 		{"link", "\x1b]8;;https://example.org\x1b\\here\x1b]8;;\x1b\\", "here"},
 		{"title", "\x1b]0;title\x07text", "text"},
@@ -63,32 +48,29 @@ func TestScreenText(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s, _ := newTestScreen(t, 4, 10)
+			s := newTestScreen(4, 10)
 			s.draw([]byte(tt.output))
 			if diff := cmp.Diff(tt.want, s.text()); diff != "" {
 				t.Errorf("text (-want +got):\n%s", diff)
-			}
-			if err := s.failure(); err != nil {
-				t.Error(err)
 			}
 		})
 	}
 }
 
 func TestScreenReplies(t *testing.T) {
-	s, replies := newTestScreen(t, 4, 10)
-	s.draw([]byte("ab\x1b[6n\x1b[c"))
-	if got, want := replies(), "\x1b[1;3R\x1b[?62;1;6;22c"; got != want {
+	var replies strings.Builder
+	s := newScreen(4, 10, func(answer string) { replies.WriteString(answer) })
+	s.draw([]byte("ab\x1b[6n\x1b[5n\x1b[c\x1b]11;?\x07"))
+	if got, want := replies.String(), "\x1b[1;3R\x1b[0n\x1b[?62;1;6;22c\x1b]11;rgb:0000/0000/0000\x07"; got != want {
 		t.Errorf("replies = %q, want %q", got, want)
 	}
-	s.draw([]byte("\x1b[cstill drawing")) // must not wait for a reader
-	if got, want := s.text(), "abstill dr\nawing"; got != want {
+	if got, want := s.text(), "ab"; got != want {
 		t.Errorf("text = %q, want %q", got, want)
 	}
 }
 
 func TestScreenResize(t *testing.T) {
-	s, _ := newTestScreen(t, 4, 10)
+	s := newTestScreen(4, 10)
 	s.draw([]byte("main\x1b[?1049h\x1b[4;10Hx"))
 	s.resize(2, 3)
 	if got := s.text(); got != "" {
@@ -99,12 +81,9 @@ func TestScreenResize(t *testing.T) {
 	if got, want := s.text(), "main\n\n\n\n"+strings.Repeat(" ", 17)+"end"; got != want {
 		t.Errorf("text after growing = %q, want %q", got, want)
 	}
-	if err := s.failure(); err != nil {
-		t.Error(err)
-	}
 }
 
-// hostile are outputs that make an unguarded x/vt loop for hours, panic or keep
+// hostile are outputs that make a careless screen loop for hours, panic or keep
 // gigabytes.
 var hostile = []string{
 	"x\x1b[2147483646b", "\x1b[2147483646I", "\x1b[2147483646Z", "\x1b[2147483646X",
@@ -120,27 +99,28 @@ var hostile = []string{
 
 func TestScreenSurvivesHostileOutput(t *testing.T) {
 	for _, output := range hostile {
-		s, _ := newTestScreen(t, 4, 10)
+		s := newTestScreen(4, 10)
 		s.draw([]byte(output))
 		s.draw([]byte("\x1b\\\x1bc" + "alive"))
-		if got := s.text(); got != "alive" || s.failure() != nil {
-			t.Errorf("after %.40q: text %q, failure %v", output, got, s.failure())
+		if got := s.text(); got != "alive" {
+			t.Errorf("after %.40q: text %q", output, got)
 		}
 	}
 }
 
-func TestScreenContainsPanic(t *testing.T) {
-	s, _ := newTestScreen(t, 4, 10)
-	s.emu.RegisterOscHandler(4242, func([]byte) bool { panic("boom") })
-	s.draw([]byte("before\x1b]4242\x07after"))
-	s.draw([]byte("more"))
-	s.resize(5, 5)
-	if err := s.failure(); !errors.Is(err, ErrScreen) || !strings.Contains(err.Error(), "boom") {
-		t.Errorf("failure = %v, want ErrScreen with the panic's value", err)
+// A session waits for hours with its screen, which must not take much meanwhile.
+func TestScreenTakesLittleMemory(t *testing.T) {
+	const n, most = 20, 128 << 10 // 16 bytes a cell
+	var screens [n]*screen
+	before := heapAlloc()
+	for i := range screens {
+		screens[i] = newTestScreen(defaultRows, defaultCols)
+		screens[i].draw([]byte("\x1b]10;" + strings.Repeat("x", 1<<20) + "\x07text"))
 	}
-	if got := s.text(); got != "" {
-		t.Errorf("text = %q, want none", got)
+	if each := (heapAlloc() - before) / n; each > most {
+		t.Errorf("a screen takes %d bytes, more than %d", each, most)
 	}
+	runtime.KeepAlive(screens)
 }
 
 // What is drawn must not depend on how the output was cut into reads.
@@ -151,9 +131,9 @@ func TestScreenCutsDoNotMatter(t *testing.T) {
 	})
 	rapid.Check(t, func(rt *rapid.T) {
 		output := strings.Join(rapid.SliceOf(piece).Draw(rt, "output"), "")
-		whole, _ := newTestScreen(t, 5, 12)
+		whole := newTestScreen(5, 12)
 		whole.draw([]byte(output))
-		cut, _ := newTestScreen(t, 5, 12)
+		cut := newTestScreen(5, 12)
 		for rest := output; rest != ""; {
 			n := rapid.IntRange(1, len(rest)).Draw(rt, "cut")
 			cut.draw([]byte(rest[:n]))
@@ -171,15 +151,12 @@ func FuzzScreen(f *testing.F) {
 	}
 	f.Add([]byte("plain\r\n\x1b[1;31mred\x1b[0m\x1b[?1049h\x1b[c"), uint8(1), uint8(1))
 	f.Fuzz(func(t *testing.T, output []byte, rows, cols uint8) {
-		s, _ := newTestScreen(t, 24, 80)
+		s := newTestScreen(24, 80)
 		half := len(output) / 2
 		s.draw(output[:half])
 		s.resize(max(1, int(rows)), max(1, int(cols)))
 		s.draw(output[half:])
-		lines := strings.Count(s.text(), "\n") + 1
-		if lines > max(1, int(rows)) {
-			t.Errorf("%d lines on a screen of %d rows", lines, rows)
-		}
+		checkGrid(t, s)
 	})
 }
 
@@ -199,7 +176,7 @@ func BenchmarkScreen(b *testing.B) {
 		{"repaint", bytes.Repeat(frame.Bytes(), 8)},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
-			s, _ := newTestScreen(b, defaultRows, defaultCols)
+			s := newTestScreen(defaultRows, defaultCols)
 			b.SetBytes(int64(len(bm.output)))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -208,7 +185,7 @@ func BenchmarkScreen(b *testing.B) {
 		})
 	}
 	b.Run("text", func(b *testing.B) {
-		s, _ := newTestScreen(b, defaultRows, defaultCols)
+		s := newTestScreen(defaultRows, defaultCols)
 		s.draw(frame.Bytes())
 		for b.Loop() {
 			_ = s.text()
@@ -229,17 +206,36 @@ func TestScreenSurvivesSequences(t *testing.T) {
 	})
 	text := rapid.SampledFrom([]string{"a", "世", "e\u0301", "\r", "\n", "\t", "\b", "\x0e", "\x84", "\x88", "\x8d"})
 	rapid.Check(t, func(rt *rapid.T) {
-		s, _ := newTestScreen(t, 4, 10)
-		var all []string
+		s := newTestScreen(4, 10)
 		for range rapid.IntRange(1, 4).Draw(rt, "sizes") {
 			output := rapid.SliceOf(rapid.OneOf(sequence, escape, text)).Draw(rt, "output")
 			s.draw([]byte(strings.Join(output, "")))
 			rows, cols := rapid.IntRange(1, 12).Draw(rt, "rows"), rapid.IntRange(1, 30).Draw(rt, "cols")
+			checkGrid(rt, s)
 			s.resize(rows, cols)
-			all = append(append(all, output...), fmt.Sprintf("<%dx%d>", rows, cols))
-		}
-		if err := s.failure(); err != nil {
-			rt.Fatalf("%v after %q", err, all)
+			checkGrid(rt, s)
 		}
 	})
+}
+
+// checkGrid checks what must hold after any output.
+func checkGrid(t rapid.TB, s *screen) {
+	t.Helper()
+	if c := s.cursor; c.x < 0 || c.x >= s.cols || c.y < 0 || c.y >= s.rows || s.top < 0 || s.top >= s.bottom || s.bottom > s.rows {
+		t.Fatalf("cursor %+v and rows %d to %d on %dx%d", c, s.top, s.bottom, s.rows, s.cols)
+	}
+	if len(s.cells) != s.rows {
+		t.Fatalf("%d rows, want %d", len(s.cells), s.rows)
+	}
+	for y, row := range s.cells {
+		if len(row) != s.cols {
+			t.Fatalf("%d cells in row %d, want %d", len(row), y, s.cols)
+		}
+		for x, cell := range row {
+			wide := ansi.StringWidthWc(cell) == 2
+			if before := x > 0 && ansi.StringWidthWc(row[x-1]) == 2; (cell == "") != before || wide && x == s.cols-1 || len(cell) > maxCell {
+				t.Fatalf("row %d has half a character, or too many, at %d: %q", y, x, row)
+			}
+		}
+	}
 }

@@ -21,8 +21,7 @@ const (
 	defaultCols  = 100
 	defaultGrace = 2 * time.Second
 
-	// maxSide bounds rows and columns, and with them a screen's memory: a cell
-	// takes 112 bytes, and the emulator has two screens.
+	// maxSide bounds rows and columns, and with them a screen's memory.
 	maxSide = 500
 
 	// drainLimit bounds the reading that follows the program's death. Output ends
@@ -35,14 +34,14 @@ const (
 	reopenWait = 50 * time.Millisecond
 
 	// maxUndrawn bounds the output that was read and waits to be drawn, in bytes.
-	// Drawing is slow when the screen scrolls (measured: 0.2 MB/s for lines of one
-	// letter), and what is undrawn when the program ends is still drawn.
+	// Drawing is slow when the screen scrolls (measured: 3 MB/s for lines of one letter),
+	// and what is undrawn when the program ends is still drawn.
 	maxUndrawn = 64 << 10
 
 	// maxBacklog bounds the input that waits for the program to read it, in bytes.
 	maxBacklog = 1 << 20
 
-	// maxReplyBacklog is the bound for the emulator's answers to terminal queries.
+	// maxReplyBacklog is the bound for the screen's answers to terminal queries.
 	// It is far below maxBacklog so that a program that asks and never reads
 	// cannot crowd out keys.
 	maxReplyBacklog = 16 << 10
@@ -54,9 +53,6 @@ var (
 
 	// ErrBacklog is returned by Write when the program has left too much input unread.
 	ErrBacklog = errors.New("terminal: too much unread input")
-
-	// ErrScreen is wrapped by ScreenErr when the emulator failed on the output.
-	ErrScreen = errors.New("terminal: the screen is unavailable")
 )
 
 // Options says what to run and how.
@@ -93,7 +89,7 @@ type Terminal struct {
 	pty    *os.File // the master side; closed by run
 	screen *screen
 	output *queue // from the program to the screen
-	input  *queue // from Write and the emulator to the program
+	input  *queue // from Write and the screen to the program
 	grace  time.Duration
 
 	closeOnce sync.Once
@@ -120,12 +116,14 @@ func Start(o Options) (*Terminal, error) {
 	t := &Terminal{
 		proc:   proc,
 		pty:    master,
-		screen: newScreen(o.Rows, o.Cols),
 		output: newQueue(),
 		input:  newQueue(),
 		grace:  o.Grace,
 		done:   make(chan struct{}),
 	}
+	// An answer that does not fit is dropped: waiting would stop the reading of output,
+	// and the program may read its input only after writing.
+	t.screen = newScreen(o.Rows, o.Cols, func(answer string) { _ = t.input.put([]byte(answer), maxReplyBacklog) })
 	go t.run()
 	return t, nil
 }
@@ -158,12 +156,8 @@ func checkSize(rows, cols int) error {
 // and then for all of them.
 func (t *Terminal) run() {
 	defer close(t.done)
-	// The emulator answers queries through an unbuffered pipe and stops dead in
-	// the middle of the program's output while nobody reads it, so the reader of
-	// answers runs before the first output is drawn.
-	var workers, read, drawn sync.WaitGroup
-	workers.Go(t.forwardReplies)
-	workers.Go(t.writeInput)
+	var wrote, read, drawn sync.WaitGroup
+	wrote.Go(t.writeInput)
 	drawn.Go(t.drawOutput)
 	read.Go(t.readOutput)
 
@@ -174,12 +168,11 @@ func (t *Terminal) run() {
 	read.Wait()
 	t.output.close()
 	drawn.Wait()
-	t.screen.endReplies()
 	t.input.close()
 	if err := t.pty.Close(); err != nil {
 		t.closeErr = fmt.Errorf("terminal: close: %w", err)
 	}
-	workers.Wait()
+	wrote.Wait()
 }
 
 // readOutput reads what the program writes until the program is dead and nobody holds
@@ -239,22 +232,6 @@ func (t *Terminal) drawOutput() {
 	}
 }
 
-// forwardReplies passes the emulator's answers to the program. It never waits for
-// the program: an answer that does not fit is dropped, because waiting would stop
-// the reading of output, and the program may read its input only after writing.
-func (t *Terminal) forwardReplies() {
-	buf := make([]byte, 4<<10)
-	for {
-		n, err := t.screen.readReply(buf)
-		if n > 0 {
-			_ = t.input.put(buf[:n], maxReplyBacklog)
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
 // writeInput moves queued input into the pseudo-terminal. A failed write means that
 // nobody has the terminal open, so the bytes have no reader and are dropped.
 func (t *Terminal) writeInput() {
@@ -281,16 +258,9 @@ func (t *Terminal) Write(p []byte) (int, error) {
 
 // Screen returns the visible text: one line per row, joined by newlines, without
 // spaces at line ends and without empty lines at the end. After the program's end
-// it is the last screen. It is empty if the screen is unavailable (see ScreenErr).
+// it is the last screen.
 func (t *Terminal) Screen() string {
 	return t.screen.text()
-}
-
-// ScreenErr returns nil, or an error wrapping ErrScreen if the emulator failed on
-// something the program wrote. The program is not affected: its output is still
-// read, and thrown away.
-func (t *Terminal) ScreenErr() error {
-	return t.screen.failure()
 }
 
 // Resize changes the size of the screen and tells the program (SIGWINCH). Sides
