@@ -15,7 +15,8 @@ import (
 // Options are a follower's; the zero value is usable.
 type Options struct {
 	// Poll is how often the file is looked at when nothing announces a change. It is
-	// a net under the notifications, and all there is where they cannot be had.
+	// a net under the notifications, and all there is where they cannot be had. While
+	// looks find nothing they become fewer, down to a quarter, until Poke or a change.
 	// 0 means 100 ms.
 	Poll time.Duration
 
@@ -33,6 +34,7 @@ type Options struct {
 const (
 	defaultPoll    = 100 * time.Millisecond
 	defaultMaxLine = 64 << 20
+	maxRarer       = 4 // how much rarer looks become than Options.Poll
 )
 
 // Follower delivers what is appended to a transcript. Its goroutine lives until Close,
@@ -41,6 +43,7 @@ type Follower struct {
 	opts    Options
 	tail    *tail             // owned by run
 	watcher *fsnotify.Watcher // owned by run; nil if there is polling alone
+	next    time.Duration     // owned by run; when the file is looked at if nothing comes
 
 	events      <-chan fsnotify.Event // owned by run; nil if there are none
 	watchErrors <-chan error          // owned by run; nil if there are none
@@ -161,14 +164,20 @@ func (f *Follower) run() {
 		defer f.watcher.Close()
 		f.events, f.watchErrors = f.watcher.Events, f.watcher.Errors
 	}
-	ticker := time.NewTicker(f.opts.Poll)
-	defer ticker.Stop()
+	f.next = f.opts.Poll
+	timer := time.NewTimer(f.next)
+	defer timer.Stop()
 	for {
+		seen := f.tail.pos
 		if err := f.deliver(); err != nil {
 			f.fail(err)
 			return
 		}
-		if !f.wait(ticker.C) {
+		if f.tail.pos != seen {
+			f.next = f.opts.Poll
+		}
+		timer.Reset(f.next)
+		if !f.wait(timer.C) {
 			return
 		}
 	}
@@ -182,8 +191,10 @@ func (f *Follower) wait(tick <-chan time.Time) bool {
 		case <-f.stop:
 			return false
 		case <-f.poke:
+			f.next = f.opts.Poll
 			return true
 		case <-tick:
+			f.next = min(2*f.next, maxRarer*f.opts.Poll)
 			return true
 		case event, ok := <-f.events:
 			if !ok {

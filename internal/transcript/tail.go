@@ -26,7 +26,7 @@ var (
 )
 
 const (
-	chunkSize  = 64 << 10
+	chunkSize  = 16 << 10
 	markSize   = 1 << 10 // the last 200 bytes of all records are alike; their ids stand before
 	keepBuffer = 1 << 20 // a buffer larger than this is not kept for the next line
 )
