@@ -78,11 +78,12 @@ bench: cli build ## measure where the time of a turn goes (N=20 turns each way a
 		bin/ocp bench --n $(N) --claude "$${cli#*=}" || exit 1; echo; \
 	done
 
-soak: cli clients ## run the tests on the real CLIs with the long ones
+soak: cli clients ## run the tests on the real CLIs with the long ones, and the load test
 	OCP_SOAK=1 OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
 		go test -race -count=1 -timeout 3h -v ./e2e/...
 	OCP_SOAK=1 OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
 		go test -race -count=1 -timeout 2h -v -run 'TestChaos|TestTypedTexts' ./internal/claude
+	OCP_SOAK=1 go test -count=1 -timeout 1h -v -run TestLoad ./cmd/ocp
 
 cover: ## measure the coverage of the tests that need no CLI
 	@mkdir -p .cache
