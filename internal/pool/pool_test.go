@@ -220,7 +220,7 @@ func TestPoolReplacesTheDead(t *testing.T) {
 			if len(r.all()) != i+1 {
 				t.Fatalf("after the end of session %d the next was started before %s", i, pause)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			if len(r.all()) != i+2 {
 				t.Fatalf("after the end of session %d none was started", i)
 			}
