@@ -48,9 +48,13 @@ func (s *Session) Continue(ctx context.Context, c prompt.Conversation) error {
 
 // Types reports whether a request's last message may be typed into a session that has had
 // the rest of the conversation.
+//
+// With the operator's login nothing is typed: the CLI keeps what was typed in its
+// configuration's history.jsonl and paste-cache. The variable that stops that also stops
+// the transcript (CLAUDE_CODE_SKIP_PROMPT_HISTORY, 2.1.207).
 func (l *Launcher) Types(req prompt.Request) bool {
 	n := len(req.Messages) - 1
-	if !l.options.KeepSessions || editorVars(l.options.EditorCommand) == nil || n < 2 || len(req.Messages[n].Content) != 1 {
+	if !l.options.KeepSessions || !l.private() || editorVars(l.options.EditorCommand) == nil || n < 2 || len(req.Messages[n].Content) != 1 {
 		return false
 	}
 	last := req.Messages[n].Content[0]

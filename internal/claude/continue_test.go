@@ -91,15 +91,23 @@ func TestContinueWithAnotherText(t *testing.T) {
 	}
 }
 
-// Without an editor nothing is typed.
-func TestNothingIsTypedWithoutAnEditor(t *testing.T) {
+// Nothing is typed without an editor, nor where the CLI would keep it in the operator's
+// configuration.
+func TestNothingIsTyped(t *testing.T) {
 	c := with(question(claudetest.Script{}, "a question").Conversation, "an answer", "a text")
-	for _, command := range [][]string{nil, {"/a b/ocp", "editor"}} {
+	for name, change := range map[string]func(o *Options){
+		"no editor":            func(o *Options) { o.EditorCommand = nil },
+		"an editor's path":     func(o *Options) { o.EditorCommand = []string{"/a b/ocp", "editor"} },
+		"another CLI":          func(o *Options) { o.Version = "2.1.333" },
+		"the operator's login": func(o *Options) { o.Env = []string{"HOME=" + t.TempDir()} },
+		"no keeping":           func(o *Options) { o.KeepSessions = false },
+	} {
 		l := standinLauncher(t, func(o *Options) {
-			o.KeepSessions, o.Version, o.EditorCommand = true, claudetest.Version, command
+			o.KeepSessions, o.Version = true, claudetest.Version
+			change(o)
 		})
 		if l.Types(prompt.Request{Conversation: c}) {
-			t.Errorf("%q: it may be typed", command)
+			t.Errorf("%s: it may be typed", name)
 		}
 		closeLauncher(t, l)
 	}
