@@ -36,6 +36,9 @@ type backend struct {
 // newBackend primes the first sessions for what a client that names no more than the
 // first model of the list will ask for.
 func newBackend(c config.Serve, model string, launcher *claude.Launcher, logger *slog.Logger) *backend {
+	if why := launcher.Unkept(); c.Keep > 0 && why != "" {
+		logger.Info("no session stays for its conversation to go on in it", "reason", why)
+	}
 	return &backend{
 		launcher: launcher,
 		pool: pool.New(pool.Options[claude.Key, *claude.Session]{

@@ -15,7 +15,7 @@ func (b *backend) Report() server.Report {
 	h, primed, kept := b.launcher.Health(), b.pool.Stats(), b.kept.Stats()
 	return server.Report{
 		Pool:       server.PoolReport(primed),
-		Kept:       server.KeptReport{Waiting: kept.Kept, Hits: kept.Hits, Evicted: kept.Evicted, Expired: kept.Expired, Died: kept.Died},
+		Kept:       server.KeptReport{Off: b.launcher.Unkept(), Waiting: kept.Kept, Hits: kept.Hits, Evicted: kept.Evicted, Expired: kept.Expired, Died: kept.Died},
 		CLIVersion: h.CLIVersion, CLITested: claude.Tested(h.CLIVersion), Checking: h.Checking,
 		Faults: h.Faults, Warnings: h.Warnings,
 		HooksAccepted: h.Hooks.Accepted, HooksRefused: h.Hooks.Refused,

@@ -48,15 +48,30 @@ func (s *Session) Continue(ctx context.Context, c prompt.Conversation) error {
 
 // Types reports whether a request's last message may be typed into a session that has had
 // the rest of the conversation.
-//
-// With the operator's login nothing is typed: the CLI keeps what was typed in its
-// configuration's history.jsonl and paste-cache. The variable that stops that also stops
-// the transcript (CLAUDE_CODE_SKIP_PROMPT_HISTORY, 2.1.207).
 func (l *Launcher) Types(req prompt.Request) bool {
 	n := len(req.Messages) - 1
-	if !l.options.KeepSessions || !l.private() || editorVars(l.options.EditorCommand) == nil || n < 2 || len(req.Messages[n].Content) != 1 {
+	if l.unkept != "" || n < 2 || len(req.Messages[n].Content) != 1 {
 		return false
 	}
 	last := req.Messages[n].Content[0]
 	return last.Raw == nil && !marked(last.Text) && prompt.BoxHazard(l.options.Version, last.Text) == ""
+}
+
+// Unkept is why no session is kept after its answer, in words; empty if they are.
+func (l *Launcher) Unkept() string { return l.unkept }
+
+func (l *Launcher) whyUnkept() string {
+	switch {
+	case !l.options.KeepSessions:
+		return "it is switched off"
+	case !l.private():
+		// In history.jsonl and paste-cache. The variable that stops that also stops the
+		// transcript (CLAUDE_CODE_SKIP_PROMPT_HISTORY, 2.1.207).
+		return "with the login of the Claude Code CLI, the CLI would keep what is typed in your configuration: give ocp a token (claude setup-token) or a key"
+	case editorVars(l.options.EditorCommand) == nil:
+		return "there is a space in the path of ocp"
+	case !prompt.BoxKnown(l.options.Version):
+		return "the input box of this release of the CLI has not been measured"
+	}
+	return ""
 }

@@ -79,6 +79,7 @@ type Launcher struct {
 	socketDir string // to be removed at the end, if not empty
 	sessions  sync.WaitGroup
 	health    health
+	unkept    string // why no session lives on after its answer; empty if they do
 
 	mu     sync.Mutex
 	models map[string]json.RawMessage // guarded by mu; see learn
@@ -108,6 +109,7 @@ func New(o Options) (*Launcher, error) {
 	}
 	l := &Launcher{options: o, log: o.Logger, state: st, models: map[string]json.RawMessage{}, health: health{log: o.Logger, version: o.Version, checking: o.ChecksFirst}}
 	l.health.loggedIn = l.loggedIn()
+	l.unkept = l.whyUnkept()
 	if err := l.open(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}

@@ -300,7 +300,7 @@ func (l *sessionLoop) take(events []turn.Event, err error) {
 			r.cli = f.Session.CLIVersion
 			f.Stats.InputChecks, f.Stats.InputDiffs = r.input.result()
 			f.Stages = r.stages
-			r.lasting = l.launcher.options.KeepSessions && !l.check && f.StopReason == turn.EndTurn && !r.stages.Stopped.IsZero()
+			r.lasting = l.launcher.unkept == "" && !l.check && f.StopReason == turn.EndTurn && !r.stages.Stopped.IsZero()
 			e = f
 		}
 		r.queue(e)

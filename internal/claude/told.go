@@ -21,7 +21,7 @@ const announcing = "2.1.332"
 // seen, how the CLI describes the model. They must be what the CLI would tell, or it tells
 // what is different.
 func (l *Launcher) told(p place, key Key) []transcript.Entry {
-	if !l.options.KeepSessions || l.options.Version != announcing {
+	if l.unkept != "" || l.options.Version != announcing {
 		return nil
 	}
 	list := []transcript.Entry{{Told: map[string]any{"type": "environment", "snapshot": surroundings(p.cwd, l.options.Env)}}}

@@ -40,12 +40,15 @@ var boxes = []string{"2.1.207", "2.1.332"}
 // maxBoxed is how long a text may be, in bytes: 105 KB in 3,000 lines were measured.
 const maxBoxed = 100 << 10
 
+// BoxKnown reports whether the input box of a CLI version was measured.
+func BoxKnown(version string) bool { return slices.Contains(boxes, version) }
+
 // BoxHazard returns the first reason not to put a text into the input box of that CLI
 // version. It allows what was measured and nothing else: a refusal costs a second, a
 // changed text is wrong.
 func BoxHazard(version, text string) Hazard {
 	switch {
-	case !slices.Contains(boxes, version):
+	case !BoxKnown(version):
 		return UnknownVersion
 	case len(text) > maxBoxed:
 		return TooLong

@@ -39,11 +39,12 @@ type PoolReport struct {
 
 // KeptReport is the state of the sessions that stay for their conversation to go on.
 type KeptReport struct {
-	Waiting int   `json:"waiting"`
-	Hits    int64 `json:"hits"`    // requests that went on in one
-	Evicted int64 `json:"evicted"` // closed to make room for another
-	Expired int64 `json:"expired"` // closed because nobody asked for them
-	Died    int64 `json:"died"`    // ended by themselves while they waited
+	Off     string `json:"off,omitempty"` // why none is kept
+	Waiting int    `json:"waiting"`
+	Hits    int64  `json:"hits"`    // requests that went on in one
+	Evicted int64  `json:"evicted"` // closed to make room for another
+	Expired int64  `json:"expired"` // closed because nobody asked for them
+	Died    int64  `json:"died"`    // ended by themselves while they waited
 }
 
 // readiness is the body of /readyz.
