@@ -1,59 +1,19 @@
 package anthropic
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
-	"io"
-	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
-	sdk "github.com/anthropics/anthropic-sdk-go/v2"
-	"github.com/anthropics/anthropic-sdk-go/v2/packages/ssestream"
-	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
-
+	"ocp/internal/dialecttest"
 	"ocp/internal/turn"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s differs (-update writes it anew):\n%s", path, diff)
-	}
-}
-
-// finished is the end of a turn with usage as in field report 26.
-var finished = turn.Finished{
-	Model:      "claude-opus-4-6",
-	StopReason: turn.EndTurn,
-	Usage:      turn.Usage{Input: 3, CacheRead: 1000, CacheCreation: 50, Output: 7},
-}
-
-var threeDeltas = []turn.Event{
-	turn.Started{},
-	turn.Delta{Text: "# Hi\n"},
-	turn.Delta{Text: "a <b> & \"c\" \\ \t\x00\u2028 é😀\n"},
-	turn.Delta{Text: "done"},
-	finished,
-}
+var (
+	finished    = dialecttest.Finished()
+	threeDeltas = dialecttest.ThreeDeltas()
+)
 
 var answer = Answer{ID: "msg_1", Model: "opus"}
 
@@ -77,15 +37,15 @@ func TestStreamGolden(t *testing.T) {
 	refused.StopReason, refused.Model = turn.Refusal, ""
 	failed := FromTurn(&turn.Error{Kind: turn.Upstream, Message: "the upstream broke off"})
 	failed.RequestID = "req_1"
-	golden(t, "stream.sse", encode(threeDeltas...))
-	golden(t, "stream_empty.sse", encode(turn.Started{}, turn.Delta{}, refused))
-	golden(t, "stream_stop.sse", encode(threeDeltas[0], threeDeltas[1], atStop))
-	golden(t, "stream_error.sse", failed.AppendFrame(encode(threeDeltas[:3]...)))
+	dialecttest.Golden(t, "stream.sse", encode(threeDeltas...))
+	dialecttest.Golden(t, "stream_empty.sse", encode(turn.Started{}, turn.Delta{}, refused))
+	dialecttest.Golden(t, "stream_stop.sse", encode(threeDeltas[0], threeDeltas[1], atStop))
+	dialecttest.Golden(t, "stream_error.sse", failed.AppendFrame(encode(threeDeltas[:3]...)))
 }
 
 func TestMessageGolden(t *testing.T) {
-	golden(t, "message.json", answer.AppendMessage(nil, "# Hi\n<b> & \"c\"\n", finished))
-	golden(t, "message_empty.json", answer.AppendMessage(nil, "", atStop))
+	dialecttest.Golden(t, "message.json", answer.AppendMessage(nil, "# Hi\n<b> & \"c\"\n", finished))
+	dialecttest.Golden(t, "message_empty.json", answer.AppendMessage(nil, "", atStop))
 }
 
 // TestStreamStaysShut pins that nothing is sent before there is text.
@@ -99,65 +59,6 @@ func TestNewAnswer(t *testing.T) {
 	one, two := NewAnswer(hi), NewAnswer(hi)
 	if one.ID == two.ID || !strings.HasPrefix(one.ID, "msg_") || one.Model != "opus" {
 		t.Errorf("got %+v and %+v", one, two)
-	}
-}
-
-// sdkStream reads a body with the decoder of Anthropic's Go SDK.
-func sdkStream(body []byte) *ssestream.Stream[sdk.MessageStreamEventUnion] {
-	res := &http.Response{
-		Header: http.Header{"Content-Type": {"text/event-stream; charset=utf-8"}},
-		Body:   io.NopCloser(bytes.NewReader(body)),
-	}
-	return ssestream.NewStream[sdk.MessageStreamEventUnion](ssestream.NewDecoder(res), nil)
-}
-
-// TestStreamThroughSDK checks that any text arrives as it was, however it is cut.
-func TestStreamThroughSDK(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		texts := rapid.SliceOf(rapid.String()).Draw(t, "texts")
-		events := []turn.Event{turn.Started{}}
-		for _, text := range texts {
-			events = append(events, turn.Delta{Text: text})
-		}
-		body := encode(append(events, finished)...)
-		if !utf8.Valid(body) || bytes.ContainsAny(body, "\r\u0085\u2028\u2029") {
-			t.Fatalf("the body has line ends of its own: %q", body)
-		}
-		stream := sdkStream(body)
-		var message sdk.Message
-		for stream.Next() {
-			if err := message.Accumulate(stream.Current()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := stream.Err(); err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		for _, block := range message.Content {
-			got += block.Text
-		}
-		if want := strings.Join(texts, ""); got != want || (want == "") != (len(message.Content) == 0) {
-			t.Fatalf("got %q in %d blocks, want %q", got, len(message.Content), want)
-		}
-		u := message.Usage
-		if u.InputTokens != 3 || u.CacheReadInputTokens != 1000 || u.CacheCreationInputTokens != 50 || u.OutputTokens != 7 || message.StopReason != "end_turn" {
-			t.Fatalf("got %s", message.RawJSON())
-		}
-	})
-}
-
-// TestErrorEndsSDKStream pins that the SDK raises the error of a stream.
-func TestErrorEndsSDKStream(t *testing.T) {
-	body := FromTurn(&turn.Error{Kind: turn.Diverged, Message: "not what was said"}).AppendFrame(encode(threeDeltas[:3]...))
-	stream := sdkStream(body)
-	for stream.Next() {
-		if kind := stream.Current().Type; kind == "message_stop" || kind == "message_delta" {
-			t.Errorf("got a %s", kind)
-		}
-	}
-	if err := stream.Err(); err == nil || !strings.Contains(err.Error(), "not what was said") {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -1,59 +1,20 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
-	"io"
-	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/ssestream"
-	"pgregory.net/rapid"
-
+	"ocp/internal/dialecttest"
 	"ocp/internal/turn"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s differs (-update writes it anew):\n%s", path, diff)
-	}
-}
-
-// finished is the end of a turn with usage as in field report 26.
-var finished = turn.Finished{
-	Model:      "claude-opus-4-6",
-	StopReason: turn.EndTurn,
-	Usage:      turn.Usage{Input: 3, CacheRead: 1000, CacheCreation: 50, Output: 7},
-}
-
-var threeDeltas = []turn.Event{
-	turn.Started{},
-	turn.Delta{Text: "# Hi\n"},
-	turn.Delta{Text: "a <b> & \"c\" \\ \t\x00\u2028 é😀\n"},
-	turn.Delta{Text: "done"},
-	finished,
-}
+var (
+	finished    = dialecttest.Finished()
+	threeDeltas = dialecttest.ThreeDeltas()
+)
 
 func answer(includeUsage bool) Answer {
 	return Answer{ID: "chatcmpl-1", Created: time.Unix(1700000000, 0), Model: "opus", IncludeUsage: includeUsage}
@@ -72,14 +33,14 @@ func TestStreamGolden(t *testing.T) {
 	refused := finished
 	refused.StopReason, refused.Model = turn.Refusal, ""
 	failed := FromTurn(&turn.Error{Kind: turn.Upstream, Message: "the upstream broke off"})
-	golden(t, "stream.sse", encode(answer(false), threeDeltas...))
-	golden(t, "stream_usage.sse", encode(answer(true), threeDeltas...))
-	golden(t, "stream_empty.sse", encode(answer(true), turn.Started{}, refused))
-	golden(t, "stream_error.sse", failed.AppendFrame(encode(answer(true), threeDeltas[:3]...)))
+	dialecttest.Golden(t, "stream.sse", encode(answer(false), threeDeltas...))
+	dialecttest.Golden(t, "stream_usage.sse", encode(answer(true), threeDeltas...))
+	dialecttest.Golden(t, "stream_empty.sse", encode(answer(true), turn.Started{}, refused))
+	dialecttest.Golden(t, "stream_error.sse", failed.AppendFrame(encode(answer(true), threeDeltas[:3]...)))
 }
 
 func TestCompletionGolden(t *testing.T) {
-	golden(t, "completion.json", answer(false).AppendCompletion(nil, "# Hi\n<b> & \"c\"\n", finished))
+	dialecttest.Golden(t, "completion.json", answer(false).AppendCompletion(nil, "# Hi\n<b> & \"c\"\n", finished))
 }
 
 // TestStreamStaysShut pins that nothing is sent before there is text.
@@ -107,66 +68,6 @@ func TestNewAnswer(t *testing.T) {
 	if one.ID == two.ID || !strings.HasPrefix(one.ID, "chatcmpl-") || one.Model != "opus" || !one.IncludeUsage {
 		t.Errorf("got %+v and %+v", one, two)
 	}
-}
-
-// sdkStream reads a body with the decoder of OpenAI's Go SDK.
-func sdkStream(body []byte) *ssestream.Stream[sdk.ChatCompletionChunk] {
-	res := &http.Response{
-		Header: http.Header{"Content-Type": {"text/event-stream; charset=utf-8"}},
-		Body:   io.NopCloser(bytes.NewReader(body)),
-	}
-	return ssestream.NewStream[sdk.ChatCompletionChunk](ssestream.NewDecoder(res), nil)
-}
-
-// TestErrorFrameEndsSDKStream pins what the end of a failed stream rests on: the SDK
-// raises an error frame, and takes a stream that just ends for a good one.
-func TestErrorFrameEndsSDKStream(t *testing.T) {
-	begun := encode(answer(false), threeDeltas[:3]...)
-	for _, test := range []struct {
-		name string
-		body []byte
-		want string
-	}{
-		{"error frame", FromTurn(&turn.Error{Kind: turn.Diverged, Message: "not what was said"}).AppendFrame(begun), "not what was said"},
-		{"bare end", begun, ""},
-	} {
-		stream := sdkStream(test.body)
-		for stream.Next() {
-			if reason := stream.Current().Choices[0].FinishReason; reason != "" {
-				t.Errorf("%s: finish reason %q", test.name, reason)
-			}
-		}
-		switch err := stream.Err(); {
-		case err == nil && test.want != "", err != nil && (test.want == "" || !strings.Contains(err.Error(), test.want)):
-			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
-		}
-	}
-}
-
-// TestStreamThroughSDK checks that any text arrives as it was, however it is cut.
-func TestStreamThroughSDK(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		texts := rapid.SliceOf(rapid.String()).Draw(t, "texts")
-		events := []turn.Event{turn.Started{}}
-		for _, text := range texts {
-			events = append(events, turn.Delta{Text: text})
-		}
-		body := encode(answer(rapid.Bool().Draw(t, "usage")), append(events, finished)...)
-		if !utf8.Valid(body) || bytes.ContainsAny(body, "\r\u0085\u2028\u2029") {
-			t.Fatalf("the body has line ends of its own: %q", body)
-		}
-		stream := sdkStream(body)
-		var acc sdk.ChatCompletionAccumulator
-		for stream.Next() {
-			acc.AddChunk(stream.Current())
-		}
-		if err := stream.Err(); err != nil {
-			t.Fatal(err)
-		}
-		if got, want := acc.Choices[0].Message.Content, strings.Join(texts, ""); got != want {
-			t.Fatalf("got %q, want %q", got, want)
-		}
-	})
 }
 
 // TestAppendString checks the encoder of strings against the standard one's decoder.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ocp/internal/dialecttest"
 	"ocp/internal/turn"
 )
 
@@ -136,9 +137,9 @@ func TestFormatGolden(t *testing.T) {
 	if got := encode(checked, good[:3]...); len(got) != 0 {
 		t.Errorf("%q was sent before the answer was checked", got)
 	}
-	golden(t, "stream_json.sse", encode(checked, good...))
-	golden(t, "stream_refusal.sse", encode(checked, bad...))
-	golden(t, "completion_refusal.json", checked.AppendCompletion(nil, "I am Ann.", finished))
+	dialecttest.Golden(t, "stream_json.sse", encode(checked, good...))
+	dialecttest.Golden(t, "stream_refusal.sse", encode(checked, bad...))
+	dialecttest.Golden(t, "completion_refusal.json", checked.AppendCompletion(nil, "I am Ann.", finished))
 }
 
 func FuzzFormat(f *testing.F) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ocp/internal/dialecttest"
 	"ocp/internal/prompt"
 	"ocp/internal/turn"
 )
@@ -124,24 +125,24 @@ func encodeResponse(r Response, events ...turn.Event) []byte {
 
 func TestResponseGolden(t *testing.T) {
 	plain := response(t, `,"instructions":"be\u2028brief","max_output_tokens":50,"metadata":{"k":"a\n b"},"reasoning":{"effort":"high"}`)
-	golden(t, "response.json", plain.Append(nil, "# Hi\n", finished))
-	golden(t, "response.sse", encodeResponse(plain, threeDeltas...))
+	dialecttest.Golden(t, "response.json", plain.Append(nil, "# Hi\n", finished))
+	dialecttest.Golden(t, "response.sse", encodeResponse(plain, threeDeltas...))
 
 	limited := finished
 	limited.StopReason = turn.MaxTokens
-	golden(t, "response_incomplete.sse", encodeResponse(plain, turn.Delta{Text: "one "}, limited))
+	dialecttest.Golden(t, "response_incomplete.sse", encodeResponse(plain, turn.Delta{Text: "one "}, limited))
 
 	stopped := turn.Finished{StopReason: turn.StopSequence, Usage: turn.Usage{Input: 5, Output: 5, Estimated: true}}
-	golden(t, "response_uncounted.json", plain.Append(nil, "one ", stopped))
+	dialecttest.Golden(t, "response_uncounted.json", plain.Append(nil, "one ", stopped))
 
 	checked := response(t, `,"text":{"format":{"type":"json_schema", "name":"x", "schema":{"type":"object"}}}`)
-	golden(t, "response_json.sse", encodeResponse(checked, turn.Delta{Text: "{\"a\":"}, turn.Delta{Text: "1}\n"}, finished))
-	golden(t, "response_refusal.sse", encodeResponse(checked, turn.Delta{Text: "No."}, finished))
-	golden(t, "response_refusal.json", checked.Append(nil, "No.", finished))
+	dialecttest.Golden(t, "response_json.sse", encodeResponse(checked, turn.Delta{Text: "{\"a\":"}, turn.Delta{Text: "1}\n"}, finished))
+	dialecttest.Golden(t, "response_refusal.sse", encodeResponse(checked, turn.Delta{Text: "No."}, finished))
+	dialecttest.Golden(t, "response_refusal.json", checked.Append(nil, "No.", finished))
 
 	s := NewResponseStream(plain)
 	body := s.Append(nil, turn.Delta{Text: "half"})
-	golden(t, "response_failed.sse", s.AppendFailure(body, FromTurn(&turn.Error{Kind: turn.Upstream, Message: "the upstream broke off"})))
+	dialecttest.Golden(t, "response_failed.sse", s.AppendFailure(body, FromTurn(&turn.Error{Kind: turn.Upstream, Message: "the upstream broke off"})))
 }
 
 // TestResponseFramesAreWhole checks that each frame is one event of valid JSON with the
