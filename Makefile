@@ -70,8 +70,8 @@ test-cli: cli clients ## run the tests on the real CLIs, every pinned version
 fuzz: ## fuzz every target for FUZZTIME (30s)
 	scripts/fuzz.sh $(FUZZTIME)
 
-fuzz-smoke: ## fuzz every target for 5s
-	scripts/fuzz.sh 5s
+fuzz-smoke: ## fuzz what others write for 30s each, all else for 5s
+	scripts/fuzz.sh 30s 5s
 
 bench: cli build ## measure where the time of a turn goes (N=20 turns each way and CLI)
 	@for cli in $$(scripts/install-cli.sh --paths | tr , ' '); do \

@@ -2,7 +2,10 @@ package claude
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"ocp/internal/hook"
 )
@@ -42,6 +45,11 @@ type hookConfig struct {
 // settings is the content of the one settings file that all sessions share: the
 // secret is taken from each session's environment.
 func settings(transport Transport, url string, command []string) ([]byte, error) {
+	for _, s := range append(slices.Clone(command), url) {
+		if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+			return nil, fmt.Errorf("neither JSON nor a shell can say %q", s)
+		}
+	}
 	byCommand := hookConfig{Type: "command", Command: shellQuote(command), Timeout: hookTimeout}
 	byHTTP := hookConfig{
 		Type: "http", URL: url, Timeout: hookTimeout,
