@@ -2,11 +2,15 @@ package server
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"ocp/internal/config"
 )
@@ -86,4 +90,71 @@ func TestUncleanPath(t *testing.T) {
 		wantMessagesError(t, r.ask("POST", path, ""), http.StatusUnauthorized, "authentication_error", "key")
 		wantMessagesError(t, r.ask("POST", path, "", "X-Api-Key", "k"), http.StatusNotFound, "not_found_error", "path")
 	}
+}
+
+// TestBodyMemory has slow senders hold all the memory for bodies: a request that comes
+// then waits for it, and is refused in its dialect's words if it does not get it in time.
+// No sender can hold it for ever.
+func TestBodyMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dial := startPiped(t, Options{MaxBody: 1000, BodyMemory: 2500}, oneSlot)
+		slow := func(announced ...string) {
+			for _, header := range announced {
+				conn := dial()
+				t.Cleanup(func() { conn.Close() })
+				fmt.Fprintf(conn, "POST /v1/messages HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", header)
+				go io.Copy(io.Discard, conn)
+			}
+			time.Sleep(10 * time.Second) // of fake time; what comes then may wait for longer than these
+		}
+		for _, api := range apis {
+			slow("Content-Length: 1000", "Transfer-Encoding: chunked")
+			wantType(t, "small", r.do("POST", api.path, "", "{}"), http.StatusBadRequest, api.kind, "model")
+
+			got := make(chan reply, 1)
+			go func() { got <- r.do("POST", api.path, "", api.body+strings.Repeat(" ", 800)) }()
+			synctest.Wait()
+			if len(r.backend.started) > 0 {
+				t.Errorf("%s: it did not wait", api.path)
+			}
+			s := <-r.backend.started // when the slow ones are cut off
+			s.say(finished)
+			if got := <-got; got.status != http.StatusOK {
+				t.Errorf("%s: got %+v", api.path, got)
+			}
+		}
+
+		slow("Content-Length: 1000", "Content-Length: 9999")
+		slow("Content-Length: 1000", "Content-Length: 1000") // next in line, and slow as well
+		var refused sync.WaitGroup
+		for _, api := range apis {
+			refused.Go(func() {
+				got := r.do("POST", api.path, "", api.body+strings.Repeat(" ", 800))
+				wantType(t, api.path, got, http.StatusTooManyRequests, "rate_limit_error", "too many large requests")
+				if after := got.header.Get("Retry-After"); after != "30" {
+					t.Errorf("%s: Retry-After %q", api.path, after)
+				}
+			})
+		}
+		refused.Wait()
+		r.wantFree()
+	})
+}
+
+// TestBodyMemoryAtShutdown checks that a request which waits for memory does not keep
+// the server up.
+func TestBodyMemoryAtShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dial := startPiped(t, Options{MaxBody: 1000, BodyMemory: 1000}, oneSlot)
+		conn := dial()
+		defer conn.Close()
+		fmt.Fprint(conn, "POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+		synctest.Wait()
+		got := r.send(t.Context(), wholeBody)
+		synctest.Wait()
+		if err := r.server.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, <-got, http.StatusServiceUnavailable, "shutdown", "")
+	})
 }

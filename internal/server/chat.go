@@ -1,14 +1,8 @@
 package server
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
-	"io"
-	"mime"
-	"net/http"
-	"strings"
 	"time"
 
 	"ocp/internal/admission"
@@ -18,11 +12,7 @@ import (
 
 // chat answers POST /v1/chat/completions.
 func (s *Server) chat(x *exchange) error {
-	body, err := s.readJSON(x)
-	if err != nil {
-		return err
-	}
-	req, err := openai.DecodeChat(body)
+	req, err := readRequest(s, x, openai.DecodeChat)
 	if err != nil {
 		return err
 	}
@@ -87,39 +77,4 @@ func (s *Server) giveBack(x *exchange, held *lease) {
 			s.options.Logger.Error("session did not close well", "id", x.id, "err", err)
 		}
 	})
-}
-
-// readJSON reads the body of a request that must be JSON. Other content types are
-// refused: a browser sends those to foreign servers without asking them first.
-func (s *Server) readJSON(x *exchange) ([]byte, error) {
-	// net/http lifts this deadline when it has read the whole body, and a write's
-	// deadline when the response is done (Go 1.26).
-	_ = x.control.SetReadDeadline(time.Now().Add(s.options.ReadTimeout))
-	if err := checkContent(x.r.Header); err != nil {
-		return nil, err
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, s.options.MaxBody))
-	if err != nil {
-		return nil, bodyError(x.r.Context(), err)
-	}
-	return bytes.TrimPrefix(body, []byte("\ufeff")), nil // a byte order mark is no JSON
-}
-
-// checkContent refuses a body that says it is anything but plain JSON in UTF-8.
-func checkContent(h http.Header) error {
-	for _, encoding := range h.Values("Content-Encoding") {
-		if encoding != "" && !strings.EqualFold(encoding, "identity") {
-			return unsupportedEncoding()
-		}
-	}
-	given := h.Get("Content-Type")
-	if given == "" {
-		return nil
-	}
-	media, params, err := mime.ParseMediaType(given)
-	charset := strings.ToLower(cmp.Or(params["charset"], "utf-8"))
-	if err != nil || media != "application/json" || charset != "utf-8" && charset != "utf8" {
-		return unsupportedMediaType()
-	}
-	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -83,27 +82,4 @@ func unsupportedEncoding() *fault {
 		code:    "unsupported_media_type",
 		message: "no Content-Encoding is possible here: send the body as it is",
 	}
-}
-
-// bodyError says why the body of a request could not be read. client is the context of
-// its connection.
-func bodyError(client context.Context, err error) error {
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &fault{
-			status:  http.StatusRequestEntityTooLarge,
-			code:    "request_too_large",
-			message: fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit),
-		}
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &fault{
-			status:  http.StatusRequestTimeout,
-			code:    "request_timeout",
-			message: "the request body did not come in time",
-		}
-	}
-	if client.Err() == nil {
-		return &fault{status: http.StatusBadRequest, message: "the request body could not be read"}
-	}
-	return clientGone(err)
 }

@@ -286,6 +286,7 @@ func (r *rig) wantLine(msg, outcome string) map[string]any {
 // wantFree waits until every slot is free again.
 func (r *rig) wantFree() {
 	r.t.Helper()
+	r.server.turns.Wait()
 	release, err := r.gate.Acquire(context.Background())
 	if err != nil {
 		r.t.Errorf("no slot: %v", err)

@@ -30,11 +30,7 @@ func byClient(openai, anthropic http.Handler) http.Handler {
 
 // messages answers POST /v1/messages.
 func (s *Server) messages(x *exchange) error {
-	body, err := s.readJSON(x)
-	if err != nil {
-		return err
-	}
-	req, err := anthropic.DecodeMessages(body)
+	req, err := readRequest(s, x, anthropic.DecodeMessages)
 	if err != nil {
 		return err
 	}
@@ -52,11 +48,7 @@ func (s *Server) messages(x *exchange) error {
 // countTokens answers POST /v1/messages/count_tokens with an estimate: it takes no slot
 // and starts no session.
 func (s *Server) countTokens(x *exchange) error {
-	body, err := s.readJSON(x)
-	if err != nil {
-		return err
-	}
-	tokens, err := anthropic.DecodeCount(body)
+	tokens, err := readRequest(s, x, anthropic.DecodeCount)
 	if err != nil {
 		return err
 	}

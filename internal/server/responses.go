@@ -17,11 +17,7 @@ var responsesDialect = &dialect{
 
 // responses answers POST /v1/responses.
 func (s *Server) responses(x *exchange) error {
-	body, err := s.readJSON(x)
-	if err != nil {
-		return err
-	}
-	req, err := openai.DecodeResponses(body)
+	req, err := readRequest(s, x, openai.DecodeResponses)
 	if err != nil {
 		return err
 	}

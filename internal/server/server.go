@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"ocp/internal/admission"
 	"ocp/internal/config"
 	"ocp/internal/openai"
@@ -67,6 +69,9 @@ type Options struct {
 	KeepAlive time.Duration
 	// MaxBody bounds a request's body, in bytes. Default 32 MiB.
 	MaxBody int64
+	// BodyMemory bounds the bodies that are read and decoded at once, in bytes. It is at
+	// least MaxBody. Default 128 MiB.
+	BodyMemory int64
 	// ReadTimeout bounds how long a request's body may take to come in. Default 30s.
 	ReadTimeout time.Duration
 	// WriteTimeout bounds each single write, so that a client which does not read
@@ -97,6 +102,10 @@ func (o Options) withDefaults() Options {
 	if o.MaxBody <= 0 {
 		o.MaxBody = 32 << 20
 	}
+	if o.BodyMemory <= 0 {
+		o.BodyMemory = 128 << 20
+	}
+	o.BodyMemory = max(o.BodyMemory, o.MaxBody)
 	return o
 }
 
@@ -106,6 +115,7 @@ type Server struct {
 	options Options
 	started time.Time
 	tally   tally
+	bodies  *semaphore.Weighted // by Options.BodyMemory
 
 	// stopping is cancelled by Shutdown, and with it every turn.
 	stopping context.Context
@@ -119,6 +129,7 @@ type Server struct {
 // New makes a Server.
 func New(o Options) *Server {
 	s := &Server{options: o.withDefaults(), started: time.Now()}
+	s.bodies = semaphore.NewWeighted(s.options.BodyMemory)
 	s.stopping, s.stop = context.WithCancelCause(context.Background())
 	return s
 }

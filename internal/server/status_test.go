@@ -117,6 +117,7 @@ func TestStatus(t *testing.T) {
 	r.fail(&turn.Error{Kind: turn.Diverged, Message: "not the transcript's"})
 	changed := finished
 	changed.Stats.InputDiffs = 2
+	r.wantFree()
 	running := r.send(t.Context(), wholeBody)
 	s := <-r.backend.started
 	if got := get(); got.Sessions.Running != 1 || got.Sessions.Waiting != 0 {
