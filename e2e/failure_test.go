@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"ocp/internal/messagesapi"
 )
@@ -133,6 +134,54 @@ func (f failure) check(x *exchange, streamed bool) error {
 		}
 	}
 	return nil
+}
+
+// A usage limit of an account's tells when it ends, and so does the error: the CLI records
+// or words the time. Of other limits it tells nothing.
+func TestUsageLimitTellsWhenItEnds(t *testing.T) {
+	const prefix = "anthropic-ratelimit-unified-"
+	limits := []struct {
+		claim string
+		ends  time.Duration
+	}{
+		{"five_hour", 133 * time.Minute},
+		{"seven_day", 75 * time.Hour},
+		{"seven_day_opus", 160 * time.Hour},
+		{"", 0},
+	}
+	began := time.Now()
+	ends := func(i int) time.Time { return began.Add(limits[i].ends) }
+	script := messagesapi.ByRequest(func(r messagesapi.Request) messagesapi.Answer {
+		text, i := r.Messages[0].Text(), 0
+		if _, err := fmt.Sscanf(text[strings.LastIndex(text, "limit "):], "limit %d", &i); err != nil || limits[i].claim == "" {
+			return messagesapi.ErrorAnswer(429, "Slow down · resets 11:11pm (UTC)", "Retry-After", "600")
+		}
+		return messagesapi.ErrorAnswer(429, "This request would exceed your account's rate limit",
+			prefix+"status", "rejected", prefix+"representative-claim", limits[i].claim, prefix+"reset", strconv.FormatInt(ends(i).Unix(), 10))
+	})
+	onEachCLI(t, func(t *testing.T, c cli) {
+		p := startProxy(t, c, proxyOptions{noKey: true, env: []string{"CLAUDE_CODE_OAUTH_TOKEN=made-up", "TZ=Asia/Kathmandu"}, script: script})
+		inParallel(len(limits), 2, func(i int) {
+			asked := time.Now()
+			x, err := p.ask(withPatience(t), i%2 == 0, fmt.Sprintf("limit %d", i))
+			if err != nil || x.status != 429 || x.code != "rate_limit_exceeded" {
+				t.Errorf("limit %d: %+v, %v", i, x, err)
+				return
+			}
+			given, _ := strconv.Atoi(x.header.Get("Retry-After"))
+			if limits[i].claim == "" {
+				if given != 0 {
+					t.Errorf("no limit of the account's: Retry-After %d", given)
+				}
+				return
+			}
+			// The text of 2.1.207 leaves the seconds out.
+			least, most := time.Until(ends(i)), ends(i).Sub(asked)+time.Minute
+			if after := time.Duration(given) * time.Second; after < least-time.Second || after > most+time.Second {
+				t.Errorf("%s: Retry-After %s, want %s to %s", limits[i].claim, after, least, most)
+			}
+		})
+	})
 }
 
 // An upstream that is not there is its own failure and not the session's.

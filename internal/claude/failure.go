@@ -1,15 +1,24 @@
 package claude
 
-import "ocp/internal/turn"
+import (
+	"time"
+
+	"ocp/internal/turn"
+)
 
 // classify makes a typed error of what the CLI says of a failed turn. It goes by the
-// CLI's own marks (facts, section 4), never by the wording of a text.
+// CLI's own marks (facts, section 4), never by the wording of a text: that tells at most
+// when a usage limit ends.
 func classify(f turn.Failure) *turn.Error {
 	kind, message := kindOf(f)
 	if kind == turn.InvalidRequest && f.Message != "" {
 		message += ": " + f.Message
 	}
-	return &turn.Error{Kind: kind, Message: message}
+	failed := &turn.Error{Kind: kind, Message: message}
+	if kind == turn.RateLimited {
+		failed.RetryAfter = retryAfter(f, time.Now())
+	}
+	return failed
 }
 
 func kindOf(f turn.Failure) (turn.Kind, string) {

@@ -45,6 +45,7 @@ func Parse(line []byte) (Record, error) {
 		DurationMS:        f.int("durationMs"),
 		ID:                f.string("id"),
 		Base:              f.string("base"),
+		ResetsAt:          decodeObject(f["quotaLimits"]).int("resetsAt"),
 		Hash:              f.string("hash"),
 		Tail:              f.strings("tail"),
 		Keep:              f.int("keep"),

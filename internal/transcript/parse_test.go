@@ -105,6 +105,8 @@ func TestParse(t *testing.T) {
 		"numbers too big":  {`{"apiErrorStatus":1e300}`, Record{}},
 		"status a string":  {`{"apiErrorStatus":"529"}`, Record{APIErrorStatus: 529}},
 		"status no number": {`{"apiErrorStatus":"Infinity"}`, Record{}},
+		"end of a limit":   {`{"quotaLimits":{"status":"rejected","resetsAt":1796077277}}`, Record{ResetsAt: 1796077277}},
+		"no limits":        {`{"quotaLimits":null}`, Record{}},
 		"status null":      {`{"apiErrorStatus":null}`, Record{}},
 		"marks true":       {`{"isMeta":1,"isSidechain":"yes","isApiErrorMessage":{}}`, Record{IsMeta: true, IsSidechain: true, IsAPIErrorMessage: true}},
 		"marks false":      {`{"isMeta":0,"isSidechain":"","isApiErrorMessage":null}`, Record{}},

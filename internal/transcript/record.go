@@ -31,6 +31,7 @@ type Record struct {
 	Error             string `json:"error"`
 	ErrorDetails      string `json:"errorDetails"`
 	APIErrorStatus    int    `json:"apiErrorStatus"` // the upstream's HTTP status, 0 if there was none
+	ResetsAt          int    `json:"-"`              // quotaLimits.resetsAt (2.1.332): when a usage limit ends, in Unix seconds; 0 if unknown
 
 	// What 2.1.332 records of its requests.
 	ID   string   `json:"id"`   // of an api-request

@@ -28,6 +28,9 @@ type Failure struct {
 	Details string
 	Message string // the text the CLI shows
 	Status  int    // the upstream's HTTP status, 0 if unknown
+
+	Entry    string    // the text of the error entry itself
+	ResetsAt time.Time // when a usage limit ends, if the entry has it as a time
 }
 
 // Options configure a Turn.
@@ -362,7 +365,10 @@ func (t *Turn) failure() Failure {
 		}
 	}
 	if b := t.answer.banner; b != nil {
-		f.Status = b.APIErrorStatus
+		f.Status, f.Entry = b.APIErrorStatus, b.Message.Text()
+		if b.ResetsAt > 0 {
+			f.ResetsAt = time.Unix(int64(b.ResetsAt), 0)
+		}
 		if f.Error == "" {
 			f.Error = b.Error
 		}
@@ -370,7 +376,7 @@ func (t *Turn) failure() Failure {
 			f.Details = b.ErrorDetails
 		}
 		if f.Message == "" {
-			f.Message = b.Message.Text()
+			f.Message = f.Entry
 		}
 	}
 	return f

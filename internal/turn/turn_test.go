@@ -325,6 +325,25 @@ func TestFailure(t *testing.T) {
 	}
 }
 
+// TestFailureEntry pins that the text of the error entry is told apart from what a hook
+// says was the last text.
+func TestFailureEntry(t *testing.T) {
+	var got Failure
+	r := run{Turn: New(Options{Classify: func(f Failure) *Error {
+		got = f
+		return classifyPlainly(f)
+	}})}
+	said := "an answer"
+	r.feed(hook.Event{Name: hook.StopFailure, Error: "rate_limit", LastAssistantMessage: &said}, transcript.Record{
+		Type: "assistant", IsAPIErrorMessage: true, APIErrorStatus: 429, ResetsAt: 5,
+		Message: &transcript.Message{ID: "uuid", Model: transcript.Synthetic, Content: transcript.Content{{Type: "text", Text: "API Error"}}},
+	}).wantKind(t, Upstream)
+	want := Failure{Error: "rate_limit", Message: said, Status: 429, Entry: "API Error", ResetsAt: time.Unix(5, 0)}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 func TestExited(t *testing.T) {
 	cause := errors.New("signal: killed")
 	r := newRun().feed(each(plain.fires())...)
