@@ -67,7 +67,24 @@ func TestHooksReachNobody(t *testing.T) {
 		p.rewriteSettings(t, func(h *hookEntry, event string) {
 			h.Command, h.URL = "exit 1", strings.Replace(h.URL, "/hook", "/nothing-there", 1)
 		})
-		p.askVaried(t, 3, "none")
+		p.askVaried(t, 3, 3, "none")
+	})
+}
+
+// With both cores loaded, hook calls overlap and records come late by themselves: no
+// answer is refused for that, and none is wrong. OCP_SOAK=1 makes it 200 turns.
+func TestBusyCores(t *testing.T) {
+	turns := 16
+	if os.Getenv("OCP_SOAK") != "" {
+		turns = 200
+	}
+	onOneCLIAtATime(t, func(t *testing.T, c cli) {
+		p := startProxy(t, c, proxyOptions{args: []string{"--concurrency", "4"}, script: answerVaried()})
+		keepCoresBusy(t)
+		p.askVaried(t, turns, 4, "busy cores")
+		p.log.waitFor(t, turns, "msg=turn ")
+		t.Logf("%d turns; deltas %d, reordered %d, duplicates %d, topped up %d bytes",
+			turns, p.logged("deltas"), p.logged("reordered"), p.logged("duplicates"), p.logged("topped_up"))
 	})
 }
 
@@ -114,7 +131,7 @@ func (d disorder) run(t *testing.T, c cli, transport string) {
 	if d.loaded {
 		keepCoresBusy(t)
 	}
-	p.askVaried(t, d.turns, d.name)
+	p.askVaried(t, d.turns, 3, d.name)
 	p.log.waitFor(t, d.turns, "msg=turn ")
 	for _, counter := range d.proof {
 		if p.logged(counter) == 0 {
@@ -172,9 +189,9 @@ func variedText(n int) string {
 	return text
 }
 
-// askVaried has n turns, three at a time, half of them streamed, and checks each answer.
-func (p *proxy) askVaried(t *testing.T, n int, what string) {
-	inParallel(n, 3, func(i int) {
+// askVaried has n turns, so many at once, half of them streamed, and checks each answer.
+func (p *proxy) askVaried(t *testing.T, n, atOnce int, what string) {
+	inParallel(n, atOnce, func(i int) {
 		x, err := p.ask(withPatience(t), i%8 < 4, fmt.Sprintf("turn %d", i))
 		if err == nil {
 			err = x.exact(variedText(i))
