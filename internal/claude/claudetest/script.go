@@ -3,6 +3,7 @@ package claudetest
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -19,8 +20,11 @@ type Script struct {
 	Input string
 }
 
-// scriptPrefix marks a model name that is a script.
-const scriptPrefix = "standin:"
+// scriptPrefix marks a model name that is a script, filePrefix one that names its file.
+const (
+	scriptPrefix = "standin:"
+	filePrefix   = "standin-file:"
+)
 
 // Model is the script as the model name of a request, which a launcher passes on.
 func (s Script) Model() string {
@@ -31,9 +35,23 @@ func (s Script) Model() string {
 	return scriptPrefix + string(data)
 }
 
+// ModelIn writes the script to a file and returns a model name that names it, for where
+// names must be short.
+func (s Script) ModelIn(file string) (string, error) {
+	data := strings.TrimPrefix(s.Model(), scriptPrefix)
+	return filePrefix + file, os.WriteFile(file, []byte(data), 0o600)
+}
+
 // parseScript returns a plain answer for any other model name.
 func parseScript(model string) (Script, error) {
 	data, ok := strings.CutPrefix(model, scriptPrefix)
+	if file, named := strings.CutPrefix(model, filePrefix); named {
+		read, err := os.ReadFile(file)
+		if err != nil {
+			return Script{}, fmt.Errorf("script: %w", err)
+		}
+		data, ok = string(read), true
+	}
 	if !ok {
 		return Script{Steps: Answer("You said:\n", "{prompt}")}, nil
 	}
