@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
 	"ocp/internal/messagesapi"
 )
 
@@ -58,12 +61,17 @@ func (p *proxy) askMarked(ctx context.Context, streamed bool) error {
 	return nil
 }
 
-// checkRequests checks that every request upstream was about exactly one marker, and
-// that there was one for each turn.
+// checkRequests checks that every request upstream was about exactly one marker and of a
+// session of its own, and that there was one for each turn.
 func (p *proxy) checkRequests(t *testing.T, turns int) {
 	t.Helper()
-	seen := map[string]bool{}
+	seen, sessions := map[string]bool{}, map[string]bool{}
 	for _, r := range p.model.Turns() {
+		id := r.Header.Get("X-Claude-Code-Session-Id")
+		if id == "" || sessions[id] {
+			t.Errorf("request %d is of session %q, which had one before", r.Turn, id)
+		}
+		sessions[id] = true
 		own := map[string]bool{}
 		for _, found := range markers.FindAllString(string(r.Body), -1) {
 			own[found], seen[found] = true, true
@@ -95,6 +103,28 @@ func TestClientsAreKeptApart(t *testing.T) {
 			}
 		})
 		p.checkRequests(t, clients*rounds)
+	})
+}
+
+// Two clients that begin with the same words and name the same user, each with its own
+// key, share nothing but those words.
+func TestSameBeginning(t *testing.T) {
+	onEachCLI(t, func(t *testing.T, c cli) {
+		p := startProxy(t, c, proxyOptions{env: []string{"OCP_API_KEY=one,two"}, script: answerMarkers()})
+		inParallel(4, 2, func(i int) {
+			marker := newMarker()
+			client := openai.NewClient(option.WithBaseURL(p.url+"/v1"), option.WithAPIKey([]string{"one", "two"}[i%2]), option.WithMaxRetries(0))
+			got, err := client.Chat.Completions.New(withPatience(t), openai.ChatCompletionNewParams{
+				Model: modelName, User: openai.String("the same"),
+				Messages: []openai.ChatCompletionMessageParamUnion{
+					openai.UserMessage("Hello."), openai.AssistantMessage("Hello."), openai.UserMessage("Tell me about " + marker),
+				},
+			})
+			if want := markedAnswer(marker).Text(); err != nil || got.Choices[0].Message.Content != want {
+				t.Errorf("request %d: %v, %v", i, got, err)
+			}
+		})
+		p.checkRequests(t, 4)
 	})
 }
 

@@ -188,6 +188,31 @@ func TestTerminated(t *testing.T) {
 	})
 }
 
+// SIGHUP, as at the loss of a terminal, does not stop a service, nor a turn of its.
+func TestHangup(t *testing.T) {
+	onEachCLI(t, func(t *testing.T, c cli) {
+		gate := messagesapi.NewGate()
+		p := startProxy(t, c, proxyOptions{script: messagesapi.Always(messagesapi.Answer{
+			Parts: []messagesapi.Part{messagesapi.Text("one\ntwo\n")}, Gate: gate,
+		})})
+		gate.Release()
+		s := p.stream(withPatience(t), user("go"))
+		if _, more := s.next(); !more {
+			t.Fatal(s.Err())
+		}
+		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.get(t, "/readyz"); got.code != 200 {
+			t.Errorf("readyz: %s", got.raw)
+		}
+		gate.Open()
+		if text := s.mustReadAll(t); text != "one\ntwo\n" {
+			t.Error(difference(text, "one\ntwo\n"))
+		}
+	})
+}
+
 // If ocp is killed no session outlives it, and the next one cleans up behind it.
 func TestKilled(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {

@@ -78,6 +78,7 @@ var passedOn = []string{
 func TestHostDoesNotLeakIntoSessions(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
 		o := newOperator(t)
+		o.write(t, o.credentials(), `{"claudeAiOauth":{"accessToken":""`) // broken, and no session's business
 		before := snapshot(t, o.home)
 		// Looked at again when ocp has ended.
 		t.Cleanup(func() {
@@ -244,7 +245,10 @@ func checkEnvironment(t *testing.T, env map[string]string) {
 			t.Errorf("the session has %s=%s", name, value)
 		}
 	}
-	for name, want := range map[string]string{"CLAUDE_CODE_MAX_RETRIES": "0", "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1"} {
+	for name, want := range map[string]string{
+		"CLAUDE_CODE_MAX_RETRIES": "0", "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
+		"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_FEEDBACK_SURVEY": "1",
+	} {
 		if env[name] != want {
 			t.Errorf("the session has %s=%q, want %q", name, env[name], want)
 		}

@@ -75,6 +75,31 @@ func TestIdleTimeout(t *testing.T) {
 	}
 }
 
+// TestFailureBehindSilence has a turn fail after a long silence: the stream is kept alive,
+// and then ends with the error and no other end.
+func TestFailureBehindSilence(t *testing.T) {
+	for _, api := range apis {
+		t.Run(api.path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := startPiped(t, Options{}, oneSlot)
+				got := make(chan reply, 1)
+				go func() { got <- r.do("POST", api.path, "", strings.Replace(api.body, "{", `{"stream":true,`, 1)) }()
+				s := <-r.backend.started
+				time.Sleep(91 * time.Second)
+				s.steps <- step{err: &turn.Error{Kind: turn.Overloaded, Message: "the upstream is overloaded"}}
+				reply := <-got
+				alive := max(strings.Count(reply.body, ": keep-alive\n"), strings.Count(reply.body, "event: ping\n"))
+				frames := strings.Split(strings.TrimSpace(reply.body), "\n\n")
+				last := frames[len(frames)-1]
+				if reply.status != http.StatusOK || alive != 6 || !strings.Contains(last, "the upstream is overloaded") {
+					t.Errorf("got %d, kept alive %d times: %s", reply.status, alive, reply.body)
+				}
+				r.wantFree()
+			})
+		})
+	}
+}
+
 // TestNoSilenceTimeouts checks that zero is no bound, and that a turn within its bounds
 // ends well.
 func TestNoSilenceTimeouts(t *testing.T) {

@@ -160,7 +160,8 @@ func TestSlowBody(t *testing.T) {
 
 // TestConnectionIsReused pins that net/http lifts the deadlines set here: that of a
 // body when it was read, that of a write when the response is done. A client that
-// expects to be told to send its body is told before another deadline is set.
+// expects to be told to send its body is told before another deadline is set. Each turn
+// takes six minutes, longer than most servers' bounds.
 func TestConnectionIsReused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dial := startPiped(t, Options{}, oneSlot)
@@ -176,9 +177,9 @@ func TestConnectionIsReused(t *testing.T) {
 			fmt.Fprint(conn, body)
 			s := <-r.backend.started
 			go func() {
-				time.Sleep(2 * time.Minute)
+				time.Sleep(3 * time.Minute)
 				s.say(turn.Delta{Text: "a"})
-				time.Sleep(2 * time.Minute)
+				time.Sleep(3 * time.Minute)
 				s.say(finished)
 			}()
 			if res, err = http.ReadResponse(in, nil); err != nil {
