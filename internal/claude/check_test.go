@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -94,13 +95,18 @@ func wantHealth(t *testing.T, l *Launcher, fault, warning string) {
 func TestCheckCalledOff(t *testing.T) {
 	l := standinLauncher(t, func(o *Options) { o.Version = claudetest.Version })
 	defer closeLauncher(t, l)
+	up := filepath.Join(t.TempDir(), "up")
+	if err := syscall.Mkfifo(up, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- l.checkWith(ctx, checkRequest(session(steps(claudetest.Step{Do: claudetest.Deaf}, wait(time.Hour)))))
+		done <- l.checkWith(ctx, checkRequest(session(steps(
+			claudetest.Step{Do: claudetest.Deaf}, claudetest.Step{Do: claudetest.Tell, Text: up}, wait(time.Hour)))))
 	}()
-	for !slices.ContainsFunc(processesOf(l.state.root), func(cmdline string) bool { return strings.Contains(cmdline, "--resume") }) {
-		time.Sleep(10 * time.Millisecond)
+	if _, err := os.ReadFile(up); err != nil { // when the session is up
+		t.Fatal(err)
 	}
 	if !l.Health().Checking {
 		t.Error("it does not say that it is checking")

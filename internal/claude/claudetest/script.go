@@ -129,6 +129,7 @@ const (
 	Flood  Action = "flood"  // write N bytes to the terminal
 	Deaf   Action = "deaf"   // ignore SIGTERM, SIGHUP and SIGINT
 	Fork   Action = "fork"   // start a child that ignores them too and holds the terminal open
+	Tell   Action = "tell"   // write a line into the FIFO that Text names
 	Exit   Action = "exit"   // with code N
 	Kill   Action = "kill"   // by SIGKILL, itself
 )
