@@ -20,8 +20,12 @@ import (
 	"ocp/internal/config"
 )
 
-// The test binary is also the stand-in CLI that the proxy launches.
+// The test binary is also the stand-in CLI that the proxy launches, and the other side of a
+// load.
 func TestMain(m *testing.M) {
+	if os.Getenv(asGenerator) != "" {
+		mainGenerate()
+	}
 	claudetest.Main()
 	goleak.VerifyTestMain(m)
 }

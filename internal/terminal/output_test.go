@@ -29,8 +29,7 @@ func heapAlloc() int64 {
 }
 
 func TestFloodTakesNoMemory(t *testing.T) {
-	// 8 MB covers the emulator: 4 MB for escape sequences, and its cells.
-	const most = 8 << 20
+	const most = 1 << 20
 	line := strings.Repeat("0123456789", 9)
 	for _, setup := range []string{"", `printf '\033[?1049h';`} {
 		before := heapAlloc()
@@ -53,7 +52,7 @@ func TestResumeAfterGap(t *testing.T) {
 		{"0m tail\r\nnext", "next"},
 		{"5Hx\x1b[2;1Hy", "y"},
 	} {
-		s, _ := newTestScreen(t, 4, 20)
+		s := newTestScreen(4, 20)
 		s.draw([]byte("\x1b]0;an unfinished title"))
 		s.draw(resume([]byte(tt.output)))
 		if got := strings.TrimSpace(s.text()); got != tt.want {
