@@ -102,7 +102,7 @@ func TestManyFailuresLeaveNothing(t *testing.T) {
 		{Steps: steps(claudetest.Step{Do: claudetest.Exit, N: 1})},
 		{Steps: session(claudetest.Boot(), steps(claudetest.Step{Do: claudetest.Kill}))},
 		{Steps: session(claudetest.Boot(), pick(0), steps(
-			claudetest.Step{Do: claudetest.Fork}, claudetest.Record("m", "something else")))},
+			claudetest.Step{Do: claudetest.Fork}, claudetest.Step{Do: claudetest.Exit}))},
 	}
 	fail := func(n int) {
 		atOnce(n, 16, func(i int) {
