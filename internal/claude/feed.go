@@ -24,7 +24,7 @@ const (
 // CLI looks for only after that, and writes the system text (facts, section 19).
 type feed struct {
 	place place
-	told  func() []transcript.Entry // what goes before the conversation
+	told  func() []transcript.Entry // what the CLI is to believe it has told the model
 	take  chan prompt.Conversation
 
 	opened chan struct{} // closed when the CLI has the FIFO open
@@ -66,7 +66,7 @@ func (f *feed) run() (int64, error) {
 	case <-f.canceled:
 		return 0, errFeedClosed
 	}
-	size, err := f.place.writeTranscript(append(f.told(), entries(c)...))
+	size, err := f.place.writeTranscript(entries(c, f.told()...))
 	if err != nil {
 		return 0, err
 	}

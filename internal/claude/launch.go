@@ -52,9 +52,11 @@ var fixed = []string{
 	"CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL=1",
 	"CLAUDE_CODE_DISABLE_TERMINAL_TITLE=1",
 	"DISABLE_AUTOUPDATER=1",
-	"DISABLE_INSTALLATION_CHECKS=1",         // 2.1.332 searches dpkg's database at each start
-	"CLAUDE_CODE_DISABLE_FEEDBACK_SURVEY=1", // a dialog that takes a key
-	"CLAUDE_CODE_DISABLE_REFUSAL_RETRY=1",   // 2.1.332 asks once more and answers twice
+	"DISABLE_INSTALLATION_CHECKS=1",              // 2.1.332 searches dpkg's database at each start
+	"CLAUDE_CODE_DISABLE_FEEDBACK_SURVEY=1",      // a dialog that takes a key
+	"CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION=false", // asks the model, and stands in the input box
+	"CLAUDE_CODE_ENABLE_AWAY_SUMMARY=false",      // asks the model when a session has idled
+	"CLAUDE_CODE_DISABLE_REFUSAL_RETRY=1",        // 2.1.332 asks once more and answers twice
 }
 
 // passed are the variables of OCP's own environment that reach a session.

@@ -46,12 +46,16 @@ func blockResult(raw json.RawMessage) json.RawMessage {
 	return changed
 }
 
-// entries is the conversation in the form the transcript takes it. A last message of
-// tool results and more becomes two entries, which the CLI joins again: if its last
-// entry has a tool result, it adds a text to go on where it left off.
-func entries(c prompt.Conversation) []transcript.Entry {
-	list := make([]transcript.Entry, 0, len(c.Messages)+1)
+// entries is the conversation in the form the transcript takes it, with what was told
+// before its last message: before an assistant's, the CLI would make a message of it. A
+// last message of tool results and more becomes two entries, which the CLI joins again: if
+// its last entry has a tool result, it adds a text to go on where it left off.
+func entries(c prompt.Conversation, told ...transcript.Entry) []transcript.Entry {
+	list := make([]transcript.Entry, 0, len(c.Messages)+1+len(told))
 	for i, m := range c.Messages {
+		if i == len(c.Messages)-1 {
+			list = append(list, told...)
+		}
 		results := 0
 		for results < len(m.Content) && m.Content[results].Type == "tool_result" {
 			results++

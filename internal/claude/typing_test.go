@@ -89,10 +89,8 @@ func (y *typing) finish(ctx context.Context) {
 			stopped = stopped || e.Name == hook.Stop
 		case r := <-y.follower.Records():
 			recorded = recorded || r.Subtype == "turn_duration"
-		case <-y.terminal.Done():
-			y.t.Fatalf("the CLI has ended: %s", y.terminal.Exit())
 		case <-ctx.Done():
-			y.t.Fatalf("the turn does not end\n%s", y.terminal.Screen())
+			y.t.Fatalf("the turn does not end (%s)\n%s", y.terminal.Exit(), y.terminal.Screen())
 		}
 	}
 }
