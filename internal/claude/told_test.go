@@ -1,0 +1,60 @@
+package claude
+
+import (
+	"encoding/json"
+	"testing"
+
+	"ocp/internal/prompt"
+	"ocp/internal/transcript"
+)
+
+// What the CLI would tell the model is told before the last message, whatever that is made
+// of, and only where a session may go on.
+func TestTold(t *testing.T) {
+	l := standinLauncher(t, func(o *Options) { o.KeepSessions, o.Version = true, announcing })
+	defer closeLauncher(t, l)
+	key, p := Key{Model: "m"}, place{cwd: "/a/b"}
+	if got := l.told(p, key); len(got) != 1 {
+		t.Fatalf("%d entries, want the surroundings alone", len(got))
+	}
+	model := transcript.Record{Type: "attachment", AttachmentType: "model", Attachment: json.RawMessage(`{"type":"model","text":"x"}`)}
+	l.learn(key, model)
+	l.learn(Key{Model: "other"}, transcript.Record{Type: "attachment", AttachmentType: "date"})
+	told := l.told(p, key)
+	if len(told) != 2 || string(told[1].Told.(json.RawMessage)) != string(model.Attachment) {
+		t.Fatalf("got %+v", told)
+	}
+	if got := l.told(p, Key{Model: "other"}); len(got) != 1 {
+		t.Errorf("%d entries for a model that was not described", len(got))
+	}
+	result := prompt.Block{Type: "tool_result", Raw: json.RawMessage(`{"type":"tool_result"}`)}
+	list := entries(prompt.Conversation{Messages: []prompt.Message{
+		{Role: prompt.Assistant, Content: []prompt.Block{prompt.Text("a")}},
+		{Role: prompt.User, Content: []prompt.Block{result, prompt.Text("b")}},
+	}}, told...)
+	if len(list) != 5 || list[0].Role != "assistant" || list[1].Told == nil || list[2].Told == nil || list[3].Role != "user" || list[4].Role != "user" {
+		t.Errorf("got %+v", list)
+	}
+
+	for name, change := range map[string]func(*Options){
+		"nothing is kept": func(o *Options) { o.KeepSessions = false },
+		"another release": func(o *Options) { o.Version = "2.1.207" },
+	} {
+		other := standinLauncher(t, func(o *Options) {
+			o.KeepSessions, o.Version = true, announcing
+			change(o)
+		})
+		if got := other.told(p, key); got != nil {
+			t.Errorf("%s: got %+v", name, got)
+		}
+		closeLauncher(t, other)
+	}
+}
+
+func TestShellName(t *testing.T) {
+	for shell, want := range map[string]string{"": "bash", "SHELL=/bin/bash": "bash", "SHELL=/usr/bin/zsh": "zsh", "SHELL=/bin/fish": "bash"} {
+		if got := shellName([]string{shell}); got != want {
+			t.Errorf("%q: got %q", shell, got)
+		}
+	}
+}
