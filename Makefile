@@ -63,7 +63,7 @@ test-unit: ## run the tests that need no CLI
 
 test-cli: cli clients ## run the tests on the real CLIs, every pinned version
 	OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
-		go test -race -count=1 -timeout 45m ./e2e/...
+		go test -race -count=1 -parallel 4 -timeout 45m ./e2e/...
 	OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
 		go test -race -count=1 -timeout 15m -run TestTypedTexts ./internal/claude
 

@@ -40,7 +40,7 @@ type benchLine struct {
 // The bench's lines are well formed, and a turn's stages are in the order in which they
 // must come, whatever time they took.
 func TestBench(t *testing.T) {
-	onEachCLI(t, func(t *testing.T, c cli) {
+	onEachCLIAlone(t, func(t *testing.T, c cli) {
 		svg := filepath.Join(t.TempDir(), "bench.svg")
 		got := runOcp(t, nil, "bench", "--claude="+c.path, "--n=2", "--json", "--cold", "--svg="+svg)
 		if got.code != 0 || !strings.Contains(got.stderr, "no account is used") {

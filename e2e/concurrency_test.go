@@ -93,7 +93,7 @@ func TestClientsAreKeptApart(t *testing.T) {
 	if os.Getenv("OCP_SOAK") != "" {
 		rounds = 50
 	}
-	onEachCLI(t, func(t *testing.T, c cli) {
+	onEachCLIAlone(t, func(t *testing.T, c cli) {
 		p := startProxy(t, c, proxyOptions{ahead: true, args: []string{"--concurrency", strconv.Itoa(width)}, script: answerMarkers()})
 		inParallel(clients, clients, func(client int) {
 			for round := range rounds {
@@ -131,7 +131,7 @@ func TestSameBeginning(t *testing.T) {
 // Twenty sessions that start at once, far more than there are cores, all answer.
 func TestManySessionsStartAtOnce(t *testing.T) {
 	const sessions = 20
-	onEachCLI(t, func(t *testing.T, c cli) {
+	onEachCLIAlone(t, func(t *testing.T, c cli) {
 		p := startProxy(t, c, proxyOptions{args: []string{"--concurrency", strconv.Itoa(sessions)}, script: answerMarkers()})
 		inParallel(sessions, sessions, func(i int) {
 			if err := p.askMarked(t.Context(), i%2 == 0); err != nil {

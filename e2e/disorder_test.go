@@ -41,7 +41,7 @@ var disorders = []disorder{
 
 // Whatever becomes of the hook calls on their way, the answer is exact.
 func TestDisorder(t *testing.T) {
-	onEachCLI(t, func(t *testing.T, c cli) {
+	onEachCLIAlone(t, func(t *testing.T, c cli) {
 		for _, d := range disorders {
 			t.Run(d.name, func(t *testing.T) { d.run(t, c, "http") })
 		}
@@ -49,7 +49,7 @@ func TestDisorder(t *testing.T) {
 }
 
 func TestDisorderOfCommandHooks(t *testing.T) {
-	onEachCLI(t, func(t *testing.T, c cli) {
+	onEachCLIAlone(t, func(t *testing.T, c cli) {
 		for _, d := range disorders {
 			switch d.name {
 			case "shuffled", "one lost", "all lost":

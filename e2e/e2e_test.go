@@ -59,9 +59,18 @@ func prepare(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// onEachCLI runs a test on every pinned CLI, on all at once.
-// It returns when all have ended.
+// onEachCLI runs a test on every pinned CLI, on all at once, and beside other tests: they
+// wait for the CLI or the model most of the time.
 func onEachCLI(t *testing.T, test func(t *testing.T, c cli)) {
+	t.Helper()
+	t.Parallel()
+	onEachCLIAlone(t, test)
+}
+
+// onEachCLIAlone is onEachCLI for tests that keep the machine busy.
+// It returns when the test has ended on all.
+func onEachCLIAlone(t *testing.T, test func(t *testing.T, c cli)) {
+	t.Helper()
 	t.Run("cli", func(t *testing.T) {
 		for _, c := range clis {
 			t.Run(c.version, func(t *testing.T) {
