@@ -1,12 +1,9 @@
 package claude
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -54,7 +51,7 @@ func (l *Launcher) checkWith(ctx context.Context, req prompt.Request) error {
 	s, err := l.start(l.Key(req), true)
 	if err != nil {
 		failed := &turn.Error{Kind: turn.SessionFailed, Message: "no Claude Code session could be started", Err: err}
-		l.health.checked(failed, false, false)
+		l.health.checked(failed, 0, false, false)
 		return failed
 	}
 	defer context.AfterFunc(ctx, s.terminal.Kill)()
@@ -68,7 +65,11 @@ func (l *Launcher) checkWith(ctx context.Context, req prompt.Request) error {
 	if ctx.Err() != nil {
 		return &turn.Error{Kind: turn.Canceled, Message: "the check was called off", Err: context.Cause(ctx)}
 	}
-	l.health.checked(failed, s.hooksSilent, failed == nil && s.unanswered)
+	var boot time.Duration
+	if ready := s.running.stages.Ready; !ready.IsZero() {
+		boot = ready.Sub(s.spawned)
+	}
+	l.health.checked(failed, boot, s.hooksSilent, failed == nil && s.unanswered)
 	if failed != nil {
 		return failed
 	}
@@ -117,19 +118,8 @@ func boxOn(screen string) bool {
 	return false
 }
 
-// loggedIn reports whether there may be a login: credentials in the environment, or what
-// the CLI keeps of one. On darwin that is in the keychain, which is not asked.
-func (l *Launcher) loggedIn() bool {
-	if l.private() || runtime.GOOS == "darwin" {
-		return true
-	}
-	if _, err := os.Stat(filepath.Join(operatorConfig(l.options.Env), ".credentials.json")); err == nil {
-		return true
-	}
-	// A login to the Console leaves a key of its own in the configuration.
-	config, err := os.ReadFile(configFile(l.options.Env))
-	return err == nil && bytes.Contains(config, []byte(`"primaryApiKey"`))
-}
+// loggedIn reports whether there may be a login.
+func (l *Launcher) loggedIn() bool { return l.private() || FindLogin(l.options.Env).Found() }
 
 // configFile is the operator's .claude.json.
 func configFile(env []string) string {

@@ -70,6 +70,13 @@ func TestCheck(t *testing.T) {
 			t.Errorf("got %v, want %q of kind %s", err, test.says, test.kind)
 		}
 		wantHealth(t, l, test.fault, test.warning)
+		h := l.Health()
+		if silent := test.says == "hooks do not reach ocp"; h.Silent != silent || h.HTTPSilent {
+			t.Errorf("silent %v, http silent %v", h.Silent, h.HTTPSilent)
+		}
+		if (h.Boot > 0) != (err == nil) {
+			t.Errorf("it booted in %v", h.Boot)
+		}
 	})
 }
 
@@ -180,7 +187,7 @@ func TestLoggedIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := t.TempDir()
-	if err := os.WriteFile(filepath.Join(other, ".credentials.json"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(other, ".credentials.json"), []byte(`{"claudeAiOauth":{"accessToken":"t"}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if logged() || !logged("CLAUDE_CONFIG_DIR="+other) {

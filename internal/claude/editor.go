@@ -24,6 +24,9 @@ func editorVars(command []string) []string {
 	return []string{"VISUAL=" + line, "EDITOR=" + line}
 }
 
+// CanEdit reports whether a command can be the editor of sessions.
+func CanEdit(command []string) bool { return editorVars(command) != nil }
+
 // Edit is what `ocp editor` does inside a session: it moves the prompt that waits at the
 // FIFO into the file that the CLI has made of its input box, which must be empty. If there
 // is an error, the CLI leaves its box as it is.

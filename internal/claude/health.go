@@ -2,18 +2,12 @@ package claude
 
 import (
 	"log/slog"
-	"slices"
 	"sync"
+	"time"
 
 	"ocp/internal/hook"
 	"ocp/internal/turn"
 )
-
-// TestedVersions are the releases of the CLI that this program's tests run on.
-var TestedVersions = []string{"2.1.207", "2.1.332"}
-
-// Tested reports whether a version is one of TestedVersions.
-func Tested(version string) bool { return slices.Contains(TestedVersions, version) }
 
 // Health is what is known of the CLI and of the way to and from it. No text in it holds
 // a path or a secret.
@@ -23,6 +17,11 @@ type Health struct {
 	Faults     []string
 	Warnings   []string
 	Hooks      hook.Stats
+
+	// What the last Check has measured and what sessions have shown since.
+	Boot       time.Duration // from a session's launch to its SessionStart; 0 if none came
+	Silent     bool          // no hook call reaches ocp
+	HTTPSilent bool          // SessionStart reaches ocp, which goes by command, and no http hook does
 }
 
 // The words for what is wrong with hooks, and what to do about it.
@@ -44,6 +43,7 @@ type health struct {
 	silent   bool   // no hook call reaches ocp
 	http     bool   // SessionStart reaches ocp and no other hook call does
 	loggedIn bool   // something of a login was found, or none is needed
+	boot     time.Duration
 }
 
 // started is told of each SessionStart.
@@ -73,14 +73,14 @@ func (h *health) answered(version string, started, others bool) {
 }
 
 // checked is told what a Check has found, which its caller logs.
-func (h *health) checked(err *turn.Error, silent, http bool) {
+func (h *health) checked(err *turn.Error, boot time.Duration, silent, http bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.fault = ""
 	if err != nil && !silent {
 		h.fault = err.Message
 	}
-	h.silent, h.http = silent, http
+	h.silent, h.http, h.boot = silent, http, boot
 }
 
 func (h *health) setChecking(on bool) {
@@ -94,7 +94,7 @@ func (l *Launcher) Health() Health {
 	h := &l.health
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	state := Health{CLIVersion: h.version, Checking: h.checking, Hooks: l.hooks.Stats()}
+	state := Health{CLIVersion: h.version, Checking: h.checking, Hooks: l.hooks.Stats(), Boot: h.boot, Silent: h.silent, HTTPSilent: h.http}
 	if h.version == "" {
 		state.Faults = append(state.Faults, "the version of the Claude Code CLI could not be read")
 	} else if !Tested(h.version) {

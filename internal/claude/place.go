@@ -143,8 +143,7 @@ func seed(env []string, cwd string) []byte {
 		"projects":               map[string]any{cwd: map[string]any{"hasTrustDialogAccepted": true}},
 	}
 	if key, ok := lookup(env, "ANTHROPIC_API_KEY"); ok {
-		tail := key[max(0, len(key)-approvedTail):]
-		config["customApiKeyResponses"] = map[string]any{"approved": []string{tail}, "rejected": []string{}}
+		config["customApiKeyResponses"] = map[string]any{"approved": []string{keyTail(key)}, "rejected": []string{}}
 	}
 	data, err := json.Marshal(config)
 	if err != nil {
