@@ -1,5 +1,5 @@
 // Package probe is named checks with evidence and remedy. It judges; what is judged is
-// given to it or gathered by it, and it changes nothing.
+// given to it or gathered by it. Nothing but Fix changes anything.
 package probe
 
 // Status is what a check has come to.
