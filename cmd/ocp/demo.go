@@ -52,7 +52,7 @@ func (c *demoCommand) Run(ctx context.Context, p program) error {
 		return fmt.Errorf("start the scripted model: %w", err)
 	}
 	defer model.Close()
-	state, err := demoState()
+	state, err := passingState(demoPrefix)
 	if err != nil {
 		return err
 	}
@@ -70,17 +70,17 @@ func (c *demoCommand) Run(ctx context.Context, p program) error {
 	return errors.Join(err, proxy.close())
 }
 
-// demoState makes a state directory for a demo or a bench, and removes what those that
-// were killed have left.
-func demoState() (string, error) {
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), demoPrefix+"*"))
+// passingState makes a state directory for a command that leaves nothing behind, and
+// removes what those that were killed have left.
+func passingState(prefix string) (string, error) {
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
 	if err != nil {
 		return "", err
 	}
 	for _, dir := range left {
 		_ = claude.RemoveLeft(dir) // another user's cannot be removed, and need not
 	}
-	state, err := os.MkdirTemp("", demoPrefix)
+	state, err := os.MkdirTemp("", prefix)
 	if err != nil {
 		return "", fmt.Errorf("make a state directory: %w", err)
 	}

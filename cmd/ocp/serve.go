@@ -46,12 +46,17 @@ func (c *serveCommand) Run(ctx context.Context, p program) error {
 	}
 }
 
+// validate says what is wrong with the settings themselves.
+func validate(s config.Serve, env []string) error {
+	if slices.Contains(env, "OCP_API_KEY=") {
+		return errors.New("OCP_API_KEY is set and empty: give it a key, or unset it to serve without keys on loopback")
+	}
+	return s.Validate()
+}
+
 // complete fills in what the defaults cannot say and checks the whole.
 func complete(s config.Serve, env []string) (config.Serve, error) {
-	if slices.Contains(env, "OCP_API_KEY=") {
-		return s, errors.New("OCP_API_KEY is set and empty: give it a key, or unset it to serve without keys on loopback")
-	}
-	if err := s.Validate(); err != nil {
+	if err := validate(s, env); err != nil {
 		return s, err
 	}
 	path, err := claude.Find(s.Claude, env)
