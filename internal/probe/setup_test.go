@@ -3,6 +3,8 @@ package probe
 import (
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -189,6 +191,15 @@ func TestCheckNames(t *testing.T) {
 	const want = "settings cli-found cli-version config-dir login state-dir instance port disk memory going-on proxy session hooks boot"
 	if got := strings.Join(ids, " "); got != want {
 		t.Errorf("got %s", got)
+	}
+	manual, err := os.ReadFile(filepath.Join("..", "..", "docs", "doctor.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		if !strings.Contains(string(manual), "\n| `"+id+"` |") {
+			t.Errorf("the manual does not list %s", id)
+		}
 	}
 	got, err := json.Marshal(Check{ID: "a", Claim: "b", Status: OK, Evidence: "c"})
 	if err != nil || string(got) != `{"id":"a","claim":"b","status":"ok","evidence":"c"}` {
