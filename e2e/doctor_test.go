@@ -214,6 +214,10 @@ func TestDoctorTellsApart(t *testing.T) {
 				id: "state-dir", status: "fail", evidence: "/proc/self", remedy: "--state-dir DIR",
 			},
 			{
+				name: "no temporary folder", claude: c.path, env: []string{key, "TMPDIR=/nowhere"}, session: "fail",
+				id: "session", status: "fail", evidence: "/nowhere", remedy: "--log-level debug",
+			},
+			{
 				name: "no start", claude: script(t, c, `if [ "$1" != --version ]; then exit 3; fi`), env: []string{key}, session: "fail",
 				id: "session", status: "fail", evidence: "exit code 3", remedy: "--log-level debug",
 			},

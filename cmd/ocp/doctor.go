@@ -35,42 +35,41 @@ func (c *doctorCommand) Run(ctx context.Context, p program) error {
 	in := probe.Surroundings{Env: p.env, EditorCommand: []string{self, "editor"}, SettingsErr: validate(c.Serve, p.env)}
 	setup := probe.Look(ctx, c.Serve, in)
 	fixed := []string{}
-	var unfixed error
 	if c.Fix {
 		var done []string
-		if done, unfixed = setup.Fix(); len(done) > 0 {
+		if done, err = setup.Fix(); len(done) > 0 {
 			fixed, setup = done, probe.Look(ctx, c.Serve, in)
 		}
 	}
 	if setup.Blocked() == "" {
-		if setup.Session, err = trySession(ctx, setup, p); err != nil {
-			return errors.Join(unfixed, err)
-		}
+		session, left := trySession(ctx, setup, p)
+		setup.Session, err = session, errors.Join(err, left)
 	}
 	if ctx.Err() != nil {
-		return errors.Join(unfixed, errors.New("interrupted"))
+		return errors.Join(err, errors.New("interrupted"))
 	}
 	checks := setup.Checks()
 	write := writeChecks
 	if c.JSON {
 		write = writeChecksJSON
 	}
-	if err := write(p.stdout, checks, fixed); err != nil {
-		return err
-	}
+	err = errors.Join(err, write(p.stdout, checks, fixed))
 	if failed := probe.Failed(checks); failed > 0 {
-		return errors.Join(unfixed, fmt.Errorf("%d of %d checks failed", failed, len(checks)))
+		err = errors.Join(err, fmt.Errorf("%d of %d checks failed", failed, len(checks)))
 	}
-	return unfixed
+	return err
 }
 
 // trySession starts a session in which no turn runs. With the operator's login it runs on
-// a copy of their configuration, since the CLI writes into the one it is given. Nothing of
-// it is left.
+// a copy of their configuration, since the CLI writes into the one it is given. An error
+// says that something of it is left.
 func trySession(ctx context.Context, setup *probe.Setup, p program) (session *probe.Session, err error) {
+	none := func(err error) *probe.Session {
+		return &probe.Session{Err: &turn.Error{Kind: turn.SessionFailed, Message: "no session could be started", Err: err}}
+	}
 	state, err := passingState(doctorPrefix)
 	if err != nil {
-		return nil, err
+		return none(err), nil
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(state)) }()
 	settings, env := setup.Settings, p.env
@@ -82,12 +81,12 @@ func trySession(ctx context.Context, setup *probe.Setup, p program) (session *pr
 	}
 	launcher, err := newLauncher(settings, setup.Version, env, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return nil, err
+		return none(err), nil
 	}
 	defer func() { err = errors.Join(err, launcher.Close()) }()
 	if copied { // not before the state directory is one, which it is only while it is empty
 		if err := claude.CopyConfig(p.env, config); err != nil {
-			return nil, err
+			return none(err), nil
 		}
 	}
 	checkErr, _ := errors.AsType[*turn.Error](launcher.Check(ctx))

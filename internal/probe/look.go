@@ -68,6 +68,7 @@ func (s *Setup) lookAtCLI(ctx context.Context, env []string) {
 		s.FoundBy = "not on PATH, but where the installer puts it"
 	}
 	s.Version, s.VersionErr = claude.Version(ctx, s.CLI)
+	s.KnownBad = claude.KnownBad(s.Version)
 }
 
 func (s *Setup) lookAtState(env []string) {

@@ -22,6 +22,7 @@ type Setup struct {
 	CLIErr     error  // why it was not
 	Version    string
 	VersionErr error
+	KnownBad   string // what is wrong with that release; empty if nothing is known to be
 
 	Login   claude.Login
 	Cloud   string // the variable by which sessions use another provider's login; empty if none
@@ -147,8 +148,8 @@ func (s *Setup) cliVersion() Check {
 	case !claude.HasHook(s.Version):
 		return c.fail(update+", or name another with --claude PATH",
 			"%s is too old: it has no MessageDisplay hook, which came with %s", s.Version, claude.FirstWithHook)
-	case claude.KnownBad(s.Version) != "":
-		return c.fail("install another release, such as "+tested+", and name it with --claude PATH", "%s does not work with ocp: %s", s.Version, claude.KnownBad(s.Version))
+	case s.KnownBad != "":
+		return c.fail("install another release, such as "+tested+", and name it with --claude PATH", "%s does not work with ocp: %s", s.Version, s.KnownBad)
 	case !claude.Tested(s.Version):
 		return c.warn("if answers fail, install one of those and name it with --claude PATH", "ocp was not tested with %s; it was with %s", s.Version, tested)
 	}

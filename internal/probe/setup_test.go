@@ -59,6 +59,9 @@ func TestChecks(t *testing.T) {
 		{"too old", func(s *Setup) { s.Version, s.Session = "2.1.150", nil }, append([]finding{
 			{"cli-version", "fail", "2.1.150 is too old", "update it"},
 		}, noSession("cli-version failed")...)},
+		{"known bad", func(s *Setup) { s.KnownBad, s.Session = "it eats text", nil }, append([]finding{
+			{"cli-version", "fail", "it eats text", "2.1.332"},
+		}, noSession("cli-version failed")...)},
 		{"untested", func(s *Setup) { s.Version = "2.1.999" }, []finding{{"cli-version", "warn", "not tested with 2.1.999", "--claude PATH"}}},
 		{"unreadable configuration", func(s *Setup) {
 			noVariable(s)
