@@ -91,7 +91,9 @@ func trySession(ctx context.Context, setup *probe.Setup, p program) (session *pr
 	}
 	checkErr, _ := errors.AsType[*turn.Error](launcher.Check(ctx))
 	health := launcher.Health()
-	return &probe.Session{Err: checkErr, Boot: health.Boot, Silent: health.Silent, HTTPSilent: health.HTTPSilent, Copy: copied}, nil
+	return &probe.Session{
+		Err: checkErr, Boot: health.Boot, Silent: health.Silent, HTTPSilent: health.HTTPSilent, Proved: health.Proved, Copy: copied,
+	}, nil
 }
 
 func writeChecks(w io.Writer, checks []probe.Check, fixed []string) error {

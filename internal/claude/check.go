@@ -16,8 +16,8 @@ import (
 const (
 	// checkGrace is what the session of a check gets to end by itself: its SessionEnd is
 	// the proof that http hooks arrive. It comes 70 ms after SIGTERM, and up to 2 s on a
-	// loaded machine (facts, section 14).
-	checkGrace = 5 * time.Second
+	// loaded machine (facts, section 14); one that does not end proves nothing.
+	checkGrace = 15 * time.Second
 	// silentLooks is how many looks must find the input box before it is concluded that no
 	// SessionStart will come. The hook comes up to 0.3 s before or after the box is drawn
 	// on a quiet machine (facts, section 13).
@@ -51,7 +51,7 @@ func (l *Launcher) checkWith(ctx context.Context, req prompt.Request) error {
 	s, err := l.start(l.Key(req), true)
 	if err != nil {
 		failed := &turn.Error{Kind: turn.SessionFailed, Message: "no Claude Code session could be started", Err: err}
-		l.health.checked(failed, 0, false, false)
+		l.health.checked(failed, shown{})
 		return failed
 	}
 	defer context.AfterFunc(ctx, s.terminal.Kill)()
@@ -69,7 +69,7 @@ func (l *Launcher) checkWith(ctx context.Context, req prompt.Request) error {
 	if ready := s.running.stages.Ready; !ready.IsZero() {
 		boot = ready.Sub(s.spawned)
 	}
-	l.health.checked(failed, boot, s.hooksSilent, failed == nil && s.unanswered)
+	l.health.checked(failed, shown{boot: boot, silent: s.hooksSilent, http: failed == nil && s.unanswered, others: s.answered})
 	if failed != nil {
 		return failed
 	}
@@ -90,17 +90,18 @@ func (l *sessionLoop) checkHooks(screen string) {
 // noteFarewell looks for the SessionEnd of a check's session, which has ended. A session
 // that had to be killed proves nothing.
 func (s *Session) noteFarewell() {
-	if !s.check || s.terminal.Exit().Signal != 0 {
+	if !s.check {
 		return
 	}
 	for {
 		select {
 		case e := <-s.route.Events():
 			if e.Name == hook.SessionEnd {
+				s.answered = true
 				return
 			}
 		default:
-			s.unanswered = true
+			s.unanswered = s.terminal.Exit().Signal == 0
 			return
 		}
 	}

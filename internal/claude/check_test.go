@@ -74,6 +74,9 @@ func TestCheck(t *testing.T) {
 		if silent := test.says == "hooks do not reach ocp"; h.Silent != silent || h.HTTPSilent {
 			t.Errorf("silent %v, http silent %v", h.Silent, h.HTTPSilent)
 		}
+		if err == nil && !h.Proved {
+			t.Error("that hooks come is not proved")
+		}
 		if (h.Boot > 0) != (err == nil) {
 			t.Errorf("it booted in %v", h.Boot)
 		}

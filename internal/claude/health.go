@@ -22,6 +22,7 @@ type Health struct {
 	Boot       time.Duration // from a session's launch to its SessionStart; 0 if none came
 	Silent     bool          // no hook call reaches ocp
 	HTTPSilent bool          // SessionStart reaches ocp, which goes by command, and no http hook does
+	Proved     bool          // another hook than SessionStart has reached ocp
 }
 
 // The words for what is wrong with hooks, and what to do about it.
@@ -44,6 +45,7 @@ type health struct {
 	http     bool   // SessionStart reaches ocp and no other hook call does
 	loggedIn bool   // something of a login was found, or none is needed
 	boot     time.Duration
+	proved   bool
 }
 
 // started is told of each SessionStart.
@@ -69,18 +71,24 @@ func (h *health) answered(version string, started, others bool) {
 	if http && !h.http {
 		h.log.Warn(httpSilent)
 	}
-	h.silent, h.http = silent, http
+	h.silent, h.http, h.proved = silent, http, others
+}
+
+// shown is what the session of a Check has shown: see Health.
+type shown struct {
+	boot                 time.Duration
+	silent, http, others bool
 }
 
 // checked is told what a Check has found, which its caller logs.
-func (h *health) checked(err *turn.Error, boot time.Duration, silent, http bool) {
+func (h *health) checked(err *turn.Error, s shown) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.fault = ""
-	if err != nil && !silent {
+	if err != nil && !s.silent {
 		h.fault = err.Message
 	}
-	h.silent, h.http, h.boot = silent, http, boot
+	h.silent, h.http, h.proved, h.boot = s.silent, s.http, s.others, s.boot
 }
 
 func (h *health) setChecking(on bool) {
@@ -94,7 +102,7 @@ func (l *Launcher) Health() Health {
 	h := &l.health
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	state := Health{CLIVersion: h.version, Checking: h.checking, Hooks: l.hooks.Stats(), Boot: h.boot, Silent: h.silent, HTTPSilent: h.http}
+	state := Health{CLIVersion: h.version, Checking: h.checking, Hooks: l.hooks.Stats(), Boot: h.boot, Silent: h.silent, HTTPSilent: h.http, Proved: h.proved}
 	if h.version == "" {
 		state.Faults = append(state.Faults, "the version of the Claude Code CLI could not be read")
 	} else if !Tested(h.version) {

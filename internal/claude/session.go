@@ -63,6 +63,7 @@ type Session struct {
 
 	// What a check's session has shown; set before done is closed.
 	hooksSilent bool // it was up and no SessionStart came
+	answered    bool // its SessionEnd came
 	unanswered  bool // it has ended by itself and no SessionEnd came
 }
 

@@ -54,6 +54,7 @@ type Session struct {
 	Boot       time.Duration
 	Silent     bool // no hook call came
 	HTTPSilent bool // SessionStart came and no other
+	Proved     bool // another has come
 	Copy       bool // it ran on a copy of the operator's configuration, without the login
 }
 

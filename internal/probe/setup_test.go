@@ -21,7 +21,7 @@ func good() *Setup {
 		CLI:      "/c/claude", FoundBy: "the first on PATH", Version: claude.TestedVersions[0],
 		Login: claude.Login{Variable: "ANTHROPIC_API_KEY", ConfigDir: "/h/.claude", ConfigFile: "/h/.claude.json"},
 		State: claude.StateLook{Exists: true, Existing: "/s"}, Free: 1 << 40, Memory: 1 << 40, CanEdit: true,
-		Session: &Session{Boot: time.Second}, Now: time.Unix(1000, 0),
+		Session: &Session{Boot: time.Second, Proved: true}, Now: time.Unix(1000, 0),
 	}
 }
 
@@ -147,6 +147,7 @@ func TestChecks(t *testing.T) {
 		}},
 		{"hooks captured by a proxy of a script", func(s *Setup) { s.Session.HTTPSilent = true }, []finding{{"hooks", "fail", "/c/claude: is it a script?", "NO_PROXY"}}},
 		{"hooks by command stopped", func(s *Setup) { s.Session.HTTPSilent, s.Settings.HookTransport = true, "command" }, []finding{{"hooks", "fail", "SessionEnd has not", "debug"}}},
+		{"hooks that are not proved", func(s *Setup) { s.Session.Proved = false }, []finding{{"hooks", "warn", "had to be killed", "run it again"}}},
 		{"slow boot", func(s *Setup) { s.Session.Boot = 6 * time.Second }, []finding{{"boot", "warn", "6s; about a second", "--pool"}}},
 		{"boot that may come too late", func(s *Setup) { s.Session.Boot, s.Settings.StartTimeout = time.Second, time.Second }, []finding{{"boot", "warn", "1s, of 1s", "--start-timeout"}}},
 	} {
