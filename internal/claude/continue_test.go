@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"ocp/internal/claude/claudetest"
 	"ocp/internal/prompt"
@@ -110,5 +111,25 @@ func TestNothingIsTyped(t *testing.T) {
 			t.Errorf("%s: it may be typed", name)
 		}
 		closeLauncher(t, l)
+	}
+}
+
+// The bound of a session's start is none of a later turn's, however late that begins.
+func TestContinueBeyondTheStart(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	const bound = 5 * time.Second
+	l := standinLauncher(t, func(o *Options) {
+		o.KeepSessions, o.Version, o.StartTimeout = true, claudetest.Version, bound
+	})
+	t.Cleanup(func() { closeLauncher(t, l) })
+	more := claudetest.Reply("m2", "{prompt}")
+	more[1].After = bound // the upstream takes its time
+	s, c := lasting(ctx, t, l, more...)
+	if err := s.Continue(ctx, with(c, "You said:\na question", "a second one")); err != nil {
+		t.Fatal(err)
+	}
+	if r := receive(ctx, t, s, nil); r.text != "a second one" || r.finished == nil {
+		t.Errorf("got %q, %v", r.text, r.err)
 	}
 }

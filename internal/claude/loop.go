@@ -149,7 +149,9 @@ func (l *sessionLoop) begin(r *running) {
 	l.looking = l.looks.C
 }
 
+// stopLooking ends the watch over the start, its bound included: a later turn has no start.
 func (l *sessionLoop) stopLooking() {
+	l.starting.Stop()
 	if l.looks != nil {
 		l.looks.Stop()
 		l.looking = nil
