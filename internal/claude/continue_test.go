@@ -3,6 +3,7 @@ package claude
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -131,5 +132,26 @@ func TestContinueBeyondTheStart(t *testing.T) {
 	}
 	if r := receive(ctx, t, s, nil); r.text != "a second one" || r.finished == nil {
 		t.Errorf("got %q, %v", r.text, r.err)
+	}
+}
+
+// A session whose transcript cannot be followed any more does not wait to be asked again:
+// its next answer could not be checked.
+func TestNoTranscriptToContinue(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	l := keeping(t)
+	s, c := lasting(ctx, t, l, claudetest.Reply("m2", "{prompt}")...)
+	<-s.running.rests
+	if err := os.Truncate(s.place.transcript, 0); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.Ended():
+	case <-ctx.Done():
+		t.Fatal("the session goes on")
+	}
+	if err := s.Continue(ctx, with(c, "You said:\na question", "a second one")); err == nil {
+		t.Error("it has taken a text")
 	}
 }

@@ -69,7 +69,7 @@ func (l *sessionLoop) run() {
 				l.resting.Reset(restBound)
 				asks = l.asks
 			}
-			if l.now.closed && (gone == nil || l.unfit()) {
+			if l.now.closed && (gone == nil || l.records == nil || l.unfit()) {
 				return
 			}
 		}
