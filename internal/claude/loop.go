@@ -229,6 +229,11 @@ func (l *sessionLoop) record(r transcript.Record, ok bool) {
 	l.stirs++
 	now := l.now
 	if now.typed && !now.begun {
+		// The CLI waits for an answer to UserPromptSubmit before it writes the entry, but
+		// which of the two is taken first here is chance.
+		for len(l.route.Events()) > 0 {
+			l.hooked(<-l.route.Events())
+		}
 		// What is before the turn's own user entry belongs to the turn before.
 		now.begun = r.Type == "user" && r.PromptID == now.promptID && now.promptID != ""
 		return
