@@ -264,22 +264,29 @@ func (l *sessionLoop) unfit() bool {
 // one that the receiver has blocked.
 func (l *sessionLoop) submitted(e hook.Event) {
 	r := l.now
-	first := r.typed && r.promptID == ""
+	first := r.typed && !r.prompted
+	var err error
 	switch {
 	case e.Blocked:
 		l.fail(turn.SessionFailed, "the text that reached the Claude Code session was not the client's, and was blocked", nil)
-		if first {
-			r.promptID = e.PromptID
-			r.submitted <- errOtherText
-		}
+		err = errOtherText
+	case first && e.PromptID == "":
+		l.fail(turn.SessionFailed, "the Claude Code session has not said which turn is the text's", nil)
+		err = errNoPromptID
 	case first:
-		r.promptID, r.stages.Taken = e.PromptID, e.Received
-		r.submitted <- nil
+		r.stages.Taken = e.Received
 		l.take([]turn.Event{turn.Started{}}, nil)
+	}
+	if first {
+		r.prompted, r.promptID = true, e.PromptID
+		r.submitted <- err
 	}
 }
 
-var errOtherText = errors.New("the input box has changed the text")
+var (
+	errOtherText  = errors.New("the input box has changed the text")
+	errNoPromptID = errors.New("its prompt has no id")
+)
 
 // checkWorking ends the watch over the start once the turn shows itself.
 func (l *sessionLoop) checkWorking() {

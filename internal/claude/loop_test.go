@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -38,5 +39,19 @@ func TestPromptBeforeItsRecord(t *testing.T) {
 	l.record(transcript.Record{Type: "user", PromptID: "p"}, true)
 	if !l.now.begun {
 		t.Error("the turn has not begun")
+	}
+}
+
+// A prompt without an id ends its turn, of which nothing could be told from another's. More
+// prompts, from wherever, do not keep the loop from its work.
+func TestPromptWithoutID(t *testing.T) {
+	l, submit := typedInto(t)
+	l.route.Expect("a text")
+	for range 3 {
+		submit("", "a text")
+		l.hooked(<-l.route.Events())
+	}
+	if err := <-l.now.submitted; !errors.Is(err, errNoPromptID) || !l.now.turn.Over() {
+		t.Errorf("got %v; the turn is over: %v", err, l.now.turn.Over())
 	}
 }

@@ -29,7 +29,8 @@ type running struct {
 
 	// Of a turn that was typed into a session that had answered.
 	typed     bool
-	promptID  string     // of its UserPromptSubmit; empty until then
+	prompted  bool       // its UserPromptSubmit has come
+	promptID  string     // as that named it
 	submitted chan error // gets one value then: nil, or why the prompt was blocked
 	begun     bool       // its user entry was recorded
 
