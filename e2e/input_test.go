@@ -351,6 +351,11 @@ func conversations() []inputRow {
 			sent: []sentMessage{{"user", "one"}, {"assistant", "(no content)"}, {"user", "two"}},
 			want: []seenMessage{seen("user", "one"), seen("assistant", "(", "no content)"), seen("user", "two")},
 		},
+		{
+			name: "an answer of no content and white space",
+			sent: []sentMessage{{"user", "one"}, {"assistant", " (no content)\n"}, {"user", "two"}},
+			want: []seenMessage{seen("user", "one"), seen("assistant", " (", "no content)\n"), seen("user", "two")},
+		},
 		{ // the Messages API takes no blocks of white space alone
 			name: "white space alone",
 			sent: []sentMessage{

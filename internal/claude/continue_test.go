@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -153,5 +154,40 @@ func TestNoTranscriptToContinue(t *testing.T) {
 	}
 	if err := s.Continue(ctx, with(c, "You said:\na question", "a second one")); err == nil {
 		t.Error("it has taken a text")
+	}
+}
+
+// A session does not wait to be asked again if the CLI would leave something of its answer
+// out of the conversation.
+func TestNoPartOfAnAnswerIsForgotten(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	l := keeping(t)
+	for name, blocks := range map[string][]string{
+		"an answer that it takes for none": {" (no content)\n"},
+		"a block of white space":           {"\n", "an answer"},
+	} {
+		answer := strings.Join(blocks, "")
+		steps := session(claudetest.Boot(), claudetest.Deltas("m", answer), steps(claudetest.Step{Do: claudetest.Stop, Text: blocks[len(blocks)-1]}))
+		for _, block := range blocks {
+			steps = append(steps, claudetest.Record("m", block))
+		}
+		script := claudetest.Script{Steps: append(steps, claudetest.End()...)}
+		s := prime(t, l, script)
+		c := question(script, "a question").Conversation
+		if err := s.Give(c, turn.Pooled); err != nil {
+			t.Fatal(err)
+		}
+		if r := receive(ctx, t, s, nil); r.text != answer {
+			t.Errorf("%s: got %q, %v", name, r.text, r.err)
+		}
+		select {
+		case <-s.running.rests:
+			t.Errorf("%s: the session can be asked again", name)
+		case <-s.Ended():
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -22,6 +22,7 @@ func TestInert(t *testing.T) {
 		{"behind another block", list(user("a", "[Request interrupted by user]")), list(user("a", "[", "Request interrupted by user]"))},
 		{"a mark before the end", list(user("<bash-input>x"), assistant("b"), user("c")), list(user("<bash-input>x"), assistant("b"), user("c"))},
 		{"an answer that is dropped", list(user("a"), assistant("(no content)"), user("(no content)")), list(user("a"), assistant("(", "no content)"), user("(no content)"))},
+		{"with white space", list(user("a"), assistant("\ufeff\n(no content) \n"), user("b")), list(user("a"), assistant("\ufeff\n(", "no content) \n"), user("b"))},
 		{"an image", list(image), list(image)},
 	} {
 		before := prompt.Conversation{System: "s", Messages: test.got}

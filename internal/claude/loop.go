@@ -252,7 +252,7 @@ func (l *sessionLoop) unfit() bool {
 		return false
 	}
 	// An answer in several messages is one to the client and not to the CLI.
-	if r.input.diffs > 0 || len(r.messages) != 1 {
+	if r.input.diffs > 0 || len(r.messages) != 1 || r.partial {
 		return true
 	}
 	l.resting.Stop()

@@ -26,6 +26,7 @@ type running struct {
 	// The answer as it was recorded: its blocks, and the ids of its messages.
 	answer   []prompt.Block
 	messages []string
+	partial  bool // the CLI will not go on with all of it
 
 	// Of a turn that was typed into a session that had answered.
 	typed     bool
@@ -118,6 +119,7 @@ func (r *running) note(rec transcript.Record) {
 			r.messages = append(r.messages, rec.Message.ID)
 		}
 		for _, b := range rec.Message.Content {
+			r.partial = r.partial || b.Type == "text" && forgotten(b.Text)
 			r.answer = append(r.answer, prompt.Block{Type: b.Type, Raw: b.Raw})
 		}
 	}
