@@ -138,6 +138,8 @@ func (l *sessionLoop) atFIFO() {
 func (l *sessionLoop) begin(r *running) {
 	before := l.now
 	l.now = r
+	l.looks = time.NewTicker(lookEvery)
+	l.looking = l.looks.C
 	if r.typed {
 		last := r.conversation.Messages[len(r.conversation.Messages)-1]
 		r.input = before.input.next(prompt.Message{Role: prompt.Assistant, Content: before.answer}, last)
@@ -145,8 +147,6 @@ func (l *sessionLoop) begin(r *running) {
 	}
 	l.feed.give(r.conversation)
 	l.starting.Reset(l.launcher.options.StartTimeout)
-	l.looks = time.NewTicker(lookEvery)
-	l.looking = l.looks.C
 }
 
 // stopLooking ends the watch over the start, its bound included: a later turn has no start.
@@ -337,7 +337,7 @@ func (l *sessionLoop) finish() {
 	r := l.now
 	if r.err == nil {
 		r.err = errTurnOver
-		l.launcher.health.answered(r.cli, r.started(), !r.stages.First.IsZero() || !r.stages.Stopped.IsZero())
+		l.launcher.health.answered(r.cli, r.started() || r.promptID != "", !r.stages.First.IsZero() || !r.stages.Stopped.IsZero())
 	}
 	r.tell(r.err)
 	l.underWay()
