@@ -75,8 +75,9 @@ var house = map[string][]string{
 	// The HTTP side. It declares what it needs of sessions and never sees one.
 	"server": {"admission", "anthropic", "config", "openai", "prompt", "turn"},
 
-	// Named checks with evidence and remedy.
-	"probe": {"claude", "config", "turn"},
+	// Named checks with evidence and remedy. To see what a session's turn is made of, the
+	// probes read hook calls and records themselves, and script the model.
+	"probe": {"claude", "config", "hook", "messagesapi", "prompt", "terminal", "transcript", "turn"},
 
 	// Figures of measured turns. Pure, and nothing of a check: so not in probe.
 	"bench": {},

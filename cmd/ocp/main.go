@@ -19,6 +19,7 @@ type commands struct {
 	Demo    demoCommand    `cmd:"" help:"Show one streamed answer of the real CLI and a scripted model. Needs no account."`
 	Doctor  doctorCommand  `cmd:"" help:"Say what is wrong with a setup of serve, and what to do about it. It takes the flags of serve."`
 	Bench   benchCommand   `cmd:"" help:"Measure where the time of a turn goes. Needs no account."`
+	Probe   probeCommand   `cmd:"" help:"Prove on the installed CLI what ocp relies on. Needs no account."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 	Hook    hookCommand    `cmd:"" hidden:"" help:"Forward a hook call of a session to ocp."`
 	Editor  editorCommand  `cmd:"" hidden:"" help:"Take the next prompt of a session from ocp."`

@@ -5,6 +5,7 @@
 package claude
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,10 @@ type Options struct {
 	// command line that forwards one hook call from stdin (`ocp hook`).
 	HookTransport Transport
 	HookCommand   []string
+
+	// HookURL is where the sessions send their http hooks, for who stands in between: it
+	// must pass them on to Launcher.HookURL, with their secrets. Empty for just that.
+	HookURL string
 
 	// EditorCommand is the command line by which a running session is given its next
 	// prompt (`ocp editor`). Without one, or with a space in a word of it, no conversation
@@ -128,7 +133,8 @@ func (l *Launcher) open() error {
 	if l.hooks, err = hook.Start(socket); err != nil {
 		return err
 	}
-	data, err := settings(l.options.HookTransport, l.hooks.URL(), l.options.HookCommand)
+	url := cmp.Or(l.options.HookURL, l.hooks.URL())
+	data, err := settings(l.options.HookTransport, url, l.options.HookCommand)
 	if err != nil {
 		return fmt.Errorf("make settings: %w", err)
 	}
@@ -137,6 +143,9 @@ func (l *Launcher) open() error {
 	}
 	return nil
 }
+
+// HookURL is where the launcher takes http hooks.
+func (l *Launcher) HookURL() string { return l.hooks.URL() }
 
 // private reports whether sessions have configuration directories of their own.
 func (l *Launcher) private() bool {

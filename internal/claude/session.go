@@ -169,6 +169,9 @@ func (s *Session) Next(ctx context.Context) (turn.Event, error) {
 // ID is the session's id, a UUID.
 func (s *Session) ID() string { return s.id }
 
+// Screen is what the session shows, as text. It says nothing that can be relied on.
+func (s *Session) Screen() string { return s.terminal.Screen() }
+
 // Primed is closed when the session waits for its conversation, has taken it, or has
 // ended.
 func (s *Session) Primed() <-chan struct{} { return s.primed }
