@@ -89,15 +89,6 @@ type answer struct {
 	screen  string                  // of a session that was kept, after its answer
 }
 
-// text is the answer as OCP hands it on.
-func (a answer) text() string {
-	var b bytes.Buffer
-	for _, d := range a.deltas {
-		b.WriteString(d.Text)
-	}
-	return b.String()
-}
-
 // ask runs a turn in a session of its own. Its error says that there was no turn.
 func (l *lane) ask(ctx context.Context, c prompt.Conversation) (answer, error) {
 	s, err := l.prime(ctx)

@@ -97,7 +97,9 @@ type probe struct {
 const defaultBound = time.Minute
 
 func all() []probe {
-	return slices.Concat(streamingProbes())
+	return slices.Concat(
+		streamingProbes(), hookProbes(), endProbes(), exactnessProbes(), isolationProbes(), primedProbes(), boxProbes(),
+	)
 }
 
 // Claims are all claims, in the order in which to show them.

@@ -42,7 +42,6 @@ func streamingProbes() []probe {
 			{ID: "one-message-id", Relied: true, Text: "all deltas of a message carry one message_id", Use: "tells a continuation or a second attempt by it"},
 			{ID: "final-flag", Relied: true, Text: "the last delta of a message, and only that, is final", Use: "knows by it that nothing is under way any more"},
 			{ID: "stop-once", Relied: true, Text: "a turn ends with one Stop", Use: "begins to verify the answer"},
-			{ID: "transcript-lag", Text: "the answer's record comes to disk behind Stop", Use: "waits for it before it ends an answer"},
 			{ID: "thinking-excluded", Relied: true, Text: "no delta holds thinking, and the model did think", Use: "has nothing to filter"},
 			{ID: "entrypoint", Relied: true, Text: "the CLI calls its session interactive: entrypoint cli, in the transcript and to the model", Use: "reports it, sets nothing"},
 			{ID: "no-tools", Relied: true, Text: "the model is offered no tools", Use: "starts the CLI with none"},
@@ -206,19 +205,11 @@ func judgeEnd(found seen, a answer) {
 	toModel := len(a.asked) > 0 && bytes.Contains(a.asked[0].Body, []byte("cc_entrypoint=cli;"))
 	found.say("entrypoint", entry == "cli" && toModel, "transcript: %q; told to the model: %t", entry, toModel)
 
-	lag, early := time.Duration(-1), 0
+	early := 0
 	for _, look := range a.looks {
-		if len(stops) > 0 && lag < 0 && textOf(ofTurn(look.data)) != "" {
-			lag = look.at.Sub(stops[0].came)
-		}
 		if len(a.asked) > 0 && look.at.Before(a.asked[0].LastByte()) && tells(look.data) {
 			early++
 		}
-	}
-	if len(stops) == 0 || recorded == "" {
-		found.skip("transcript-lag", "there was no Stop, or no record")
-	} else {
-		found.say("transcript-lag", lag >= 0, "seen %s from Stop", about(lag))
 	}
 	found.say("transcript-whole", early == 0, "%d of %d growths, looked for every %s, had text of the answer in them while it was being said", early, len(a.looks), lookEvery)
 }

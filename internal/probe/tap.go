@@ -77,11 +77,12 @@ func (t *tap) close() {
 	t.client.CloseIdleConnections()
 }
 
-// of returns the calls of a session so far, in the order in which they came.
+// of returns the calls of a session so far, in the order in which they came; of all, if
+// it names none.
 func (t *tap) of(session string) []call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(t.calls), func(c call) bool { return c.SessionID != session })
+	return slices.DeleteFunc(slices.Clone(t.calls), func(c call) bool { return session != "" && c.SessionID != session })
 }
 
 // await waits until what has come from a session is enough.
