@@ -20,7 +20,7 @@ unexport ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_BASE_URL CLAUDE_CODE_O
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build cli clients demo test lint fmt tools test-unit test-cli fuzz fuzz-smoke bench soak cover clean
+.PHONY: help build cli clients demo test lint fmt tools test-unit test-cli fuzz fuzz-smoke bench probe probe-latest contract soak cover clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,8 @@ test-cli: cli clients ## run the tests on the real CLIs, every pinned version
 		go test -race -count=1 -parallel 4 -timeout 45m ./e2e/...
 	OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
 		go test -race -count=1 -timeout 15m -run TestTypedTexts ./internal/claude
+	OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
+		go test -race -count=1 -timeout 15m -run TestContract ./internal/probe
 
 fuzz: ## fuzz every target for FUZZTIME (30s)
 	scripts/fuzz.sh $(FUZZTIME)
@@ -77,6 +79,20 @@ bench: cli build ## measure where the time of a turn goes (N=20 turns each way a
 	@for cli in $$(scripts/install-cli.sh --paths | tr , ' '); do \
 		bin/ocp bench --n $(N) --claude "$${cli#*=}" || exit 1; echo; \
 	done
+
+# Ends a command line with a --claude for each pinned CLI.
+PINNED = $$(scripts/install-cli.sh --paths | tr , '\n' | sed 's/^[^=]*=/--claude /')
+
+probe: cli build ## prove on the pinned CLIs what ocp relies on
+	bin/ocp probe $(PINNED)
+
+probe-latest: build ## install the newest CLI and prove it there
+	@version=$$(npm view @anthropic-ai/claude-code version) && \
+		scripts/install-cli.sh "$$version" && bin/ocp probe --claude ".cli/$$version/claude"
+
+contract: cli build ## make docs/contract.md anew
+	bin/ocp probe --markdown $(PINNED) >.cache/contract.md
+	mv .cache/contract.md docs/contract.md
 
 soak: cli clients ## run the tests on the real CLIs with the long ones, and the load test
 	OCP_SOAK=1 OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \

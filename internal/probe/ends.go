@@ -20,10 +20,10 @@ type end struct {
 }
 
 var failures = []end{
-	{"failure-authentication", "401", messagesapi.ErrorAnswer(401, "invalid x-api-key"), []string{"authentication_failed"}, 401, turn.Authentication},
-	{"failure-rate-limit", "429", messagesapi.ErrorAnswer(429, "slow down", "retry-after", "7"), []string{"rate_limit"}, 429, turn.RateLimited},
-	{"failure-overloaded", "529", messagesapi.ErrorAnswer(529, "Overloaded"), []string{"server_error", "overloaded"}, 529, turn.Overloaded},
-	{"failure-too-long", "400, a prompt that is too long", messagesapi.ErrorAnswer(400, "prompt is too long: 250000 tokens > 200000 maximum"), []string{"invalid_request"}, 400, turn.ContextLength},
+	{"failure-authentication", "upstream status 401", messagesapi.ErrorAnswer(401, "invalid x-api-key"), []string{"authentication_failed"}, 401, turn.Authentication},
+	{"failure-rate-limit", "upstream status 429", messagesapi.ErrorAnswer(429, "slow down", "retry-after", "7"), []string{"rate_limit"}, 429, turn.RateLimited},
+	{"failure-overloaded", "upstream status 529", messagesapi.ErrorAnswer(529, "Overloaded"), []string{"server_error", "overloaded"}, 529, turn.Overloaded},
+	{"failure-too-long", "upstream status 400 for a prompt that is too long", messagesapi.ErrorAnswer(400, "prompt is too long: 250000 tokens > 200000 maximum"), []string{"invalid_request"}, 400, turn.ContextLength},
 	{"failure-cut", "a connection that is cut in the middle of the answer", messagesapi.Answer{
 		Parts: []messagesapi.Part{messagesapi.Text("This was said.\nThis was said too.\nThis never.\n")},
 		Fault: messagesapi.CutFIN(messagesapi.InBlock(0, 2)),
@@ -34,7 +34,7 @@ func endProbes() []probe {
 	p := probe{name: "failures", run: probeFailures}
 	for _, f := range failures {
 		p.claims = append(p.claims, Claim{
-			ID: f.id, Relied: true, Text: f.what + " from the upstream ends the turn with StopFailure and a marked record, after one request, and is never shown as text",
+			ID: f.id, Relied: true, Text: "the turn ends with StopFailure and a marked record, after one request, and nothing of it is shown as text: " + f.what,
 			Use: "maps the marks to a typed error, never their wording",
 		})
 	}

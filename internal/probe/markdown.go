@@ -13,7 +13,7 @@ func WriteMarkdown(w io.Writer, columns []Column) error {
 	for i, c := range columns {
 		versions[i] = c.CLI
 	}
-	fmt.Fprintf(&b, "# What OCP stands on\n\nMade by `ocp probe --markdown` on Claude Code %s. `ocp probe` proves all of it on\n", strings.Join(versions, " and "))
+	fmt.Fprintf(&b, "# What OCP stands on\n\nMade by `make contract` on Claude Code %s. `ocp probe` proves all of it on\n", strings.Join(versions, " and "))
 	b.WriteString("the version that you have, before a scripted model: no account, no tokens. Figures are\nthose of one machine.\n")
 	for _, part := range []struct {
 		title, intro string

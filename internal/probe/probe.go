@@ -99,6 +99,7 @@ const defaultBound = time.Minute
 func all() []probe {
 	return slices.Concat(
 		streamingProbes(), hookProbes(), endProbes(), exactnessProbes(), isolationProbes(), primedProbes(), boxProbes(),
+		deadEndProbes(),
 	)
 }
 

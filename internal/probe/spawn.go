@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -40,20 +41,46 @@ func (e *Env) spawn(dir string, answer messagesapi.Answer, args, env []string) (
 	return s, nil
 }
 
+func mkdir(dir string) error { return os.Mkdir(dir, 0o700) }
+
 func (s *spawned) start(e *Env, dir string, args, env []string) error {
+	if err := s.settle(e, dir); err != nil {
+		return err
+	}
+	var err error
+	s.terminal, err = terminal.Start(terminal.Options{
+		Path: e.CLI, Args: s.arguments(args), Env: append(s.place.Env, env...), Dir: s.place.Dir, Grace: -1,
+	})
+	return err
+}
+
+// settle makes all that the CLI needs around it.
+func (s *spawned) settle(e *Env, dir string) error {
 	var err error
 	if s.tap, err = startTap(); err != nil {
 		return err
 	}
 	s.tap.treat(goOn)
-	if s.place, err = claude.NewPlain(dir, e.scripted(s.model)); err != nil {
-		return err
-	}
-	args = append([]string{"--model", "claude-sonnet-4-6", "--settings", plainSettings(s.tap.url()), "--name", "probe"}, args...)
-	s.terminal, err = terminal.Start(terminal.Options{
-		Path: e.CLI, Args: append(args, plainPrompt), Env: append(s.place.Env, env...), Dir: s.place.Dir, Grace: -1,
-	})
+	s.place, err = claude.NewPlain(dir, e.scripted(s.model))
 	return err
+}
+
+func (s *spawned) arguments(args []string) []string {
+	first := []string{"--model", "claude-sonnet-4-6", "--settings", plainSettings(s.tap.url()), "--name", "probe"}
+	return append(append(first, args...), plainPrompt)
+}
+
+// commandLine is for a shell of another terminal's.
+func (s *spawned) commandLine(e *Env, dir string) (string, error) {
+	if err := s.settle(e, dir); err != nil {
+		return "", err
+	}
+	words := append([]string{"exec", "env", "-i"}, s.place.Env...)
+	words = append(append(words, e.CLI), s.arguments([]string{"--strict-mcp-config"})...)
+	for i, w := range words[1:] {
+		words[i+1] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return "cd '" + s.place.Dir + "' && " + strings.Join(words, " "), nil
 }
 
 // goOn answers a call as a hook that has nothing to say.
