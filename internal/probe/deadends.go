@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,10 +40,11 @@ func paused(gate *messagesapi.Gate) messagesapi.Answer {
 type way struct {
 	id, what string
 	// within are the files that this way would be, as patterns inside the session's folders;
-	// empty for all of them, and the screen.
-	within []string
-	args   func(dir string, model *messagesapi.Server) []string
-	env    []string
+	// empty for all but those of without, and the screen.
+	within  []string
+	without []string
+	args    func(dir string, model *messagesapi.Server) []string
+	env     []string
 }
 
 func fixedArgs(args ...string) func(string, *messagesapi.Server) []string {
@@ -54,7 +56,7 @@ var asTheyAre = []way{
 	{id: "dead-transcript", what: "the transcript of a session that is started by hand", within: []string{"config/projects/*/*.jsonl"}},
 	{id: "dead-history", what: "the history file", within: []string{"config/history.jsonl"}},
 	{id: "dead-registry", what: "the registry of sessions", within: []string{"config/sessions/*", "config/session-env/*"}},
-	{id: "dead-files", what: "any file that the CLI writes"},
+	{id: "dead-files", what: "any other file that the CLI writes", without: []string{"config/projects/*/*.jsonl", "config/history.jsonl", "config/sessions/*", "config/session-env/*"}},
 }
 
 // askedFor are ways that must be asked for.
@@ -185,7 +187,10 @@ func (w way) files(dir string) []string {
 		return files
 	}
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Type().IsRegular() {
+		if err == nil && entry.Type().IsRegular() && !slices.ContainsFunc(w.without, func(pattern string) bool {
+			matches, _ := filepath.Match(filepath.Join(dir, pattern), path)
+			return matches
+		}) {
 			files = append(files, path)
 		}
 		return nil

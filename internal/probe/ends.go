@@ -60,13 +60,11 @@ func probeFailures(ctx context.Context, e *Env, dir string) (seen, error) {
 
 func (f end) judge(found seen, a answer) {
 	stops, failed := named(a.calls, hook.Stop), named(a.calls, hook.StopFailure)
-	word, shown := "", ""
+	word := ""
 	if len(failed) > 0 {
 		word = failed[0].Error
 	}
-	for _, c := range named(a.calls, hook.MessageDisplay) {
-		shown += c.Delta
-	}
+	shown, _ := joined(named(a.calls, hook.MessageDisplay))
 	marked, status := false, 0
 	for _, r := range a.records {
 		if r.IsAPIErrorMessage {

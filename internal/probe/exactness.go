@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"ocp/internal/messagesapi"
 	"ocp/internal/prompt"
+	"ocp/internal/turn"
 )
 
 // oddText has what an input box would drop, change or act on.
@@ -202,14 +204,35 @@ func unreminded(result map[string]any) map[string]any {
 	return result
 }
 
+// probeNotRun gives a conversation in which it is the user's turn, and watches for as long
+// as it would have taken to run one.
 func probeNotRun(ctx context.Context, e *Env, dir string) (seen, error) {
 	l, err := e.open(dir, messagesapi.Always(messagesapi.TextAnswer("Yes.\n")), laneOptions{})
 	if err != nil {
 		return nil, err
 	}
-	failed := l.launcher.Check(ctx)
-	asked, health := len(l.model.Turns()), l.launcher.Health()
+	s, err := l.prime(ctx)
+	if err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	c := say("Ready?")
+	c.Messages = append(c.Messages, message(prompt.Assistant, prompt.Text("Ready.")))
+	err = s.Give(c, turn.Pooled)
+	started := func() bool { return l.launcher.Health().Hooks.Accepted > 0 }
+	look := time.NewTicker(screenEvery)
+	defer look.Stop()
+	for over := time.Now().Add(askBound); err == nil && !started() && time.Now().Before(over); <-look.C {
+		err = ctx.Err()
+	}
+	up := started()
+	for over := time.Now().Add(holdFor); err == nil && up && time.Now().Before(over); <-look.C {
+		err = ctx.Err()
+	}
+	asked := len(l.model.Turns())
+	if err = errors.Join(err, s.Close(), l.close()); err != nil {
+		return nil, err
+	}
 	found := seen{}
-	found.say("no-turn", failed == nil && asked == 0, "%d requests, %d hook calls%s", asked, health.Hooks.Accepted, because(failed))
-	return found, l.close()
+	found.say("no-turn", up && asked == 0, "its SessionStart came: %t; %d requests", up, asked)
+	return found, nil
 }

@@ -51,7 +51,7 @@ func (e *Env) open(dir string, script messagesapi.Script, o laneOptions) (*lane,
 		HookTransport: o.transport, HookURL: l.tap.url(), HookCommand: append(e.Self[:len(e.Self):len(e.Self)], "hook"),
 		EditorCommand: append(e.Self[:len(e.Self):len(e.Self)], "editor"),
 		Env:           e.scripted(l.model), Effort: "low",
-		KeepSessions: o.keep, KeepTranscripts: true,
+		KeepSessions: o.keep, KeepTranscripts: true, QuietBound: e.quiet,
 	}
 	if l.launcher, err = claude.New(options); err != nil {
 		l.tap.close()

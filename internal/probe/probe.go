@@ -25,6 +25,8 @@ type Env struct {
 
 	// Model is asked for in each session; empty for claude-sonnet-4-6.
 	Model string
+
+	quiet, gate time.Duration // for tests: claude.Options.QuietBound, and gateBound
 }
 
 // model is the model to ask for.

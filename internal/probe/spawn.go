@@ -49,7 +49,7 @@ func (s *spawned) start(e *Env, dir string, args, env []string) error {
 	}
 	var err error
 	s.terminal, err = terminal.Start(terminal.Options{
-		Path: e.CLI, Args: s.arguments(args), Env: append(s.place.Env, env...), Dir: s.place.Dir, Grace: -1,
+		Path: e.CLI, Args: s.arguments(e, args), Env: append(s.place.Env, env...), Dir: s.place.Dir, Grace: -1,
 	})
 	return err
 }
@@ -65,8 +65,8 @@ func (s *spawned) settle(e *Env, dir string) error {
 	return err
 }
 
-func (s *spawned) arguments(args []string) []string {
-	first := []string{"--model", "claude-sonnet-4-6", "--settings", plainSettings(s.tap.url()), "--name", "probe"}
+func (s *spawned) arguments(e *Env, args []string) []string {
+	first := []string{"--model", e.model(), "--settings", plainSettings(s.tap.url()), "--name", "probe"}
 	return append(append(first, args...), plainPrompt)
 }
 
@@ -76,7 +76,7 @@ func (s *spawned) commandLine(e *Env, dir string) (string, error) {
 		return "", err
 	}
 	words := append([]string{"exec", "env", "-i"}, s.place.Env...)
-	words = append(append(words, e.CLI), s.arguments([]string{"--strict-mcp-config"})...)
+	words = append(append(words, e.CLI), s.arguments(e, []string{"--strict-mcp-config"})...)
 	for i, w := range words[1:] {
 		words[i+1] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 	}

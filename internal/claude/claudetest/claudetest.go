@@ -35,7 +35,7 @@ func Main() {
 	case "--version":
 		fmt.Println(Version + " (Claude Code)")
 		exit(0)
-	case "--resume": // the first argument of every session
+	case "--resume", "--model": // the first argument of every session, and of one started by hand
 		run(os.Args[1:])
 	case hookArgument:
 		exit(forward())

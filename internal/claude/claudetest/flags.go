@@ -15,7 +15,12 @@ var knownFlags = map[string]bool{
 	"--tools": true, "--allowedTools": true, "--mcp-config": true, "--permission-mode": true,
 	"--name": true, "--model": true, "--effort": true,
 	"--strict-mcp-config": false, "--disable-slash-commands": false,
+	"--bare": false, "--verbose": false, "--session-mirror": false, "-p": false, "--include-partial-messages": false,
+	"--debug-file": true, "--output-format": true, "--input-format": true, "--sdk-url": true,
 }
+
+// promptArgument stands for the argument that is no flag.
+const promptArgument = "prompt"
 
 // parseFlags refuses what it does not know, as the CLI does.
 func parseFlags(args []string) (flags, error) {
@@ -24,6 +29,8 @@ func parseFlags(args []string) (flags, error) {
 		name, value, joined := strings.Cut(args[i], "=")
 		takes, known := knownFlags[name]
 		switch {
+		case !known && !strings.HasPrefix(args[i], "-"):
+			name, value = promptArgument, args[i]
 		case !known || joined && !takes:
 			return nil, fmt.Errorf("unknown option '%s'", name)
 		case takes && !joined:

@@ -70,28 +70,31 @@ func loadHooks(settings string) (hooks, error) {
 
 // run runs all hooks of an event at once, and returns when each has answered or was
 // given up. What they answer, and whether, changes nothing, but that one can block a
-// prompt.
-func (h hooks) run(event string, payload map[string]any) (blocked bool) {
+// prompt, for a reason.
+func (h hooks) run(event string, payload map[string]any) (reason string, blocked bool) {
 	body, err := json.Marshal(payload)
 	if err != nil {
 		panic(fmt.Sprintf("claudetest: %v", err)) // maps of strings and numbers always marshal
 	}
 	var calls sync.WaitGroup
-	var blocks atomic.Bool
+	var blocks atomic.Pointer[string]
 	for _, config := range h[event] {
 		// The CLI never delivers SessionStart over HTTP.
 		if config.Type == "http" && event == hook.SessionStart {
 			continue
 		}
 		calls.Go(func() {
-			var answer struct{ Decision string }
+			var answer struct{ Decision, Reason string }
 			if _ = json.Unmarshal(config.run(body), &answer); answer.Decision == "block" {
-				blocks.Store(true)
+				blocks.Store(&answer.Reason)
 			}
 		})
 	}
 	calls.Wait()
-	return blocks.Load()
+	if why := blocks.Load(); why != nil {
+		return *why, true
+	}
+	return "", false
 }
 
 // run returns what the hook has answered.
@@ -156,7 +159,12 @@ func (step Step) isCall() bool {
 
 // isOfTurn reports whether the step is something that the CLI does in a turn alone.
 func (step Step) isOfTurn() bool {
-	return step.isRecord() || step.isCall() && step.Do != SessionStart
+	return step.Do == Ask || step.isRecord() || step.isCall() && step.Do != SessionStart
+}
+
+// isOfBoot reports whether the step is of a boot into a conversation that is resumed.
+func (step Step) isOfBoot() bool {
+	return step.Do == ReadSystem || step.Do == Resume || step.Do == SessionStart
 }
 
 // payload is a hook call's event and fields. Only in a turn whose prompt was typed do they

@@ -128,6 +128,7 @@ func (s *standin) prompt(step Step) error {
 			}
 		}
 		showBox(content)
+		fmt.Print("\r\n  " + s.reason)
 	}
 	return nil
 }
@@ -136,12 +137,14 @@ func (s *standin) prompt(step Step) error {
 func (s *standin) submit(text string) bool {
 	id := newID()
 	s.promptID = id
-	blocked := s.hooks.run(hook.UserPromptSubmit, s.common(hook.UserPromptSubmit, s.options["--resume"], map[string]any{
+	reason, blocked := s.hooks.run(hook.UserPromptSubmit, s.common(hook.UserPromptSubmit, s.options["--resume"], map[string]any{
 		"prompt": text, "permission_mode": "default",
 	}))
-	if blocked {
+	if blocked && !s.unblocked {
+		s.reason = reason
 		return false
 	}
+	s.reason = ""
 	s.text, s.turn, s.waits = text, newID(), false
 	clear(s.ids)
 	clear(s.transcript.ids)

@@ -19,6 +19,8 @@ type transcriptFile struct {
 	session string
 	cwd     string
 
+	entrypoint string // cli, as a rule
+
 	entries []transcript.Record // the conversation as it was found
 	batch   bytes.Buffer        // records that are not yet written
 	parent  any                 // uuid of the last entry; nil if there is none
@@ -28,7 +30,7 @@ type transcriptFile struct {
 func openTranscript(config, cwd, session string) transcriptFile {
 	return transcriptFile{
 		path:    filepath.Join(transcript.ProjectDir(config, cwd), session+".jsonl"),
-		session: session, cwd: cwd, ids: map[string]string{},
+		session: session, cwd: cwd, entrypoint: "cli", ids: map[string]string{},
 	}
 }
 
@@ -160,7 +162,7 @@ func (t *transcriptFile) user(prompt, promptID string) {
 	t.batch.Write(encode(map[string]any{
 		"parentUuid": t.parent, "uuid": id, "sessionId": t.session, "cwd": t.cwd, "version": Version,
 		"timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), "userType": "external",
-		"entrypoint": "cli", "isSidechain": false, "type": "user", "promptId": promptID, "promptSource": "typed",
+		"entrypoint": t.entrypoint, "isSidechain": false, "type": "user", "promptId": promptID, "promptSource": "typed",
 		"message": map[string]any{"role": "user", "content": prompt},
 	}))
 	t.parent = id
@@ -172,7 +174,7 @@ func (t *transcriptFile) line(step Step, text string) []byte {
 	record := map[string]any{
 		"parentUuid": t.parent, "uuid": id, "sessionId": t.session, "cwd": t.cwd, "version": Version,
 		"timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), "userType": "external",
-		"entrypoint": "cli", "isSidechain": step.Do == SideRecord, "type": "assistant",
+		"entrypoint": t.entrypoint, "isSidechain": step.Do == SideRecord, "type": "assistant",
 	}
 	t.parent = id
 	switch step.Do {

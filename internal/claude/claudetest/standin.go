@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,6 +35,11 @@ type standin struct {
 	turn   string                   // the id that the turn's deltas carry
 	typing                          // of the turn, if its prompt was typed
 	waits  bool                     // it waits for input: there is no turn
+	reason string                   // why the last prompt was blocked
+
+	said      []wireMessage // the conversation that Ask has sent, with the answer
+	plain     bool          // it was started with a prompt, and without a conversation
+	unblocked bool          // see Unblocked
 }
 
 // run is the stand-in's whole life. It does not return.
@@ -80,14 +86,21 @@ func start(args []string) (*standin, error) {
 	if s.hooks, err = loadHooks(options["--settings"]); err != nil {
 		return nil, err
 	}
+	if s.options["--resume"] == "" {
+		s.options["--resume"], s.plain = newID(), true
+	}
 	s.transcript = openTranscript(configDir(), s.cwd, options["--resume"])
 	s.path = s.transcript.path
+	if s.plain {
+		s.transcript.entries = plainEntries(s.options[promptArgument])
+		return s, os.MkdirAll(filepath.Dir(s.path), 0o700)
+	}
 	return s, nil
 }
 
 // do does one step. Its error ends the process.
 func (s *standin) do(step Step) error {
-	if s.waits && step.isOfTurn() {
+	if s.plain && step.isOfBoot() || s.waits && step.isOfTurn() && Fault(step.Text) != RunAnyway {
 		return nil
 	}
 	if !step.isRecord() || step.After > 0 {
@@ -105,6 +118,12 @@ func (s *standin) do(step Step) error {
 		return s.transcript.add(step, text)
 	}
 	switch step.Do {
+	case Ask:
+		s.unblocked = Fault(step.Text) == Unblocked
+		if Fault(step.Text) == NotCLI {
+			s.transcript.entrypoint = "sdk"
+		}
+		return s.ask(Fault(step.Text))
 	case ReadSystem:
 		system, err := os.ReadFile(s.options["--system-prompt-file"])
 		s.system = string(system)
@@ -133,6 +152,9 @@ func (s *standin) do(step Step) error {
 	case Flood:
 		flood(step.N)
 	case Prompt:
+		if s.plain {
+			select {} // the answer stays on the screen
+		}
 		return s.prompt(step)
 	case Deaf:
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
