@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"os"
@@ -80,6 +81,7 @@ func TestRefusedCommandLines(t *testing.T) {
 		{name: "not a program", args: []string{"serve", "--claude=" + notRunnable}, code: 1, words: []string{install, notRunnable}},
 		{name: "demo without claude", args: []string{"demo"}, env: []string{"PATH=/nowhere"}, code: 1, words: []string{install}},
 		{name: "demo of nothing", args: []string{"demo", claude, "--scenario=nothing"}, code: 1, words: []string{"--scenario", "nothing", "list"}},
+		{name: "probe of nothing", args: []string{"probe", claude, "--only=nothing"}, code: 1, words: []string{"--only", "nothing", "--list"}},
 		{name: "port taken", args: []string{"serve", claude, "--listen=" + taken.Addr().String()}, code: 1, words: []string{"--listen", "address already in use"}},
 		{name: "hook by hand", args: []string{"hook"}, code: 1, words: []string{"not by hand"}},
 		{name: "editor by hand", args: []string{"editor", "file"}, code: 1, words: []string{"not by hand"}},
@@ -137,6 +139,34 @@ func TestDemo(t *testing.T) {
 					t.Errorf("left in the temporary folder: %v, %v", left, err)
 				}
 			})
+		}
+	})
+}
+
+// A probe finds what holds and what does not, and leaves nothing.
+func TestProbe(t *testing.T) {
+	onEachCLI(t, func(t *testing.T, c cli) {
+		temp := t.TempDir()
+		got := runOcp(t, []string{"TMPDIR=" + temp}, "probe", "--claude", c.path, "--only", "hook-fires,primed-exact,dead-files", "--json")
+		if got.code != 0 {
+			t.Errorf("exit code %d: %s", got.code, got.stderr)
+		}
+		var report struct {
+			CLIs []struct {
+				CLI      string
+				Findings []struct{ ID, Status string }
+			}
+		}
+		if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || len(report.CLIs) != 1 || report.CLIs[0].CLI != c.version {
+			t.Fatalf("%v: %s", err, got.stdout)
+		}
+		for i, id := range []string{"hook-fires", "primed-exact", "dead-files"} {
+			if f := report.CLIs[0].Findings; len(f) != 3 || f[i].ID != id || f[i].Status != "ok" {
+				t.Errorf("%+v", f)
+			}
+		}
+		if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+			t.Errorf("left in the temporary folder: %v, %v", left, err)
 		}
 	})
 }

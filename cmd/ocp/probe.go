@@ -21,6 +21,8 @@ type probeCommand struct {
 	Only     []string `placeholder:"ID" help:"Only these checks."`
 	JSON     bool     `name:"json" xor:"form" help:"Print JSON."`
 	Markdown bool     `xor:"form" help:"Print what docs/contract.md holds."`
+	Live     bool     `help:"Probe with your own account, which it costs one short turn for each CLI, what can be seen of a streamed answer."`
+	Model    string   `default:"claude-sonnet-4-6" help:"The model to ask for with --live."`
 	List     bool     `help:"List the checks and run none."`
 }
 
@@ -84,9 +86,12 @@ func (c *probeCommand) probe(ctx context.Context, p program, named string) (colu
 	progress := func(done, total int, name string) {
 		fmt.Fprintf(p.stderr, "ocp: probing %s: %d of %d experiments done (%s)\n", version, done, total, name)
 	}
-	findings, err := probe.Run(ctx, &probe.Env{
-		CLI: path, Name: version, Self: []string{self}, Path: claude.Variable(p.env, "PATH"), Dir: dir,
-	}, probe.Options{Only: c.Only, At: probeAt, Progress: progress})
+	env := &probe.Env{CLI: path, Name: version, Self: []string{self}, Path: claude.Variable(p.env, "PATH"), Dir: dir}
+	if c.Live {
+		env.Real, env.Model = p.env, c.Model
+		fmt.Fprintf(p.stderr, "ocp: this spends %d short turn of %s on your own account. Ctrl-C ends it.\n", probe.LiveTurns, c.Model)
+	}
+	findings, err := probe.Run(ctx, env, probe.Options{Live: c.Live, Only: c.Only, At: probeAt, Progress: progress})
 	return probe.Column{CLI: version, Findings: findings}, err
 }
 

@@ -25,7 +25,7 @@ const noAccount = "ocp-probe-no-account-needed"
 type lane struct {
 	env      *Env
 	state    string
-	model    *messagesapi.Server
+	model    *messagesapi.Server // nil if the upstream is the real one
 	tap      *tap
 	launcher *claude.Launcher
 }
@@ -39,24 +39,25 @@ type laneOptions struct {
 func (e *Env) open(dir string, script messagesapi.Script, o laneOptions) (*lane, error) {
 	l := &lane{env: e, state: filepath.Join(dir, "state")}
 	var err error
-	if l.model, err = messagesapi.Start(messagesapi.Options{Script: script}); err != nil {
-		return nil, err
+	env := e.Real
+	if env == nil {
+		if l.model, err = messagesapi.Start(messagesapi.Options{Script: script}); err != nil {
+			return nil, err
+		}
+		env = e.scripted(l.model)
 	}
 	if l.tap, err = startTap(); err != nil {
-		l.model.Close()
-		return nil, err
+		return nil, errors.Join(err, l.close())
 	}
 	options := claude.Options{
 		Path: e.CLI, Version: e.Name, StateDir: l.state,
 		HookTransport: o.transport, HookURL: l.tap.url(), HookCommand: append(e.Self[:len(e.Self):len(e.Self)], "hook"),
 		EditorCommand: append(e.Self[:len(e.Self):len(e.Self)], "editor"),
-		Env:           e.scripted(l.model), Effort: "low",
+		Env:           env, Effort: "low",
 		KeepSessions: o.keep, KeepTranscripts: true, QuietBound: e.quiet,
 	}
 	if l.launcher, err = claude.New(options); err != nil {
-		l.tap.close()
-		l.model.Close()
-		return nil, err
+		return nil, errors.Join(err, l.close())
 	}
 	l.tap.to(l.launcher.HookURL())
 	return l, nil
@@ -69,9 +70,16 @@ func (e *Env) scripted(model *messagesapi.Server) []string {
 
 // close ends the lane, whose sessions must be closed.
 func (l *lane) close() error {
-	err := l.launcher.Close()
-	l.tap.close()
-	l.model.Close()
+	var err error
+	if l.launcher != nil {
+		err = l.launcher.Close()
+	}
+	if l.tap != nil {
+		l.tap.close()
+	}
+	if l.model != nil {
+		l.model.Close()
+	}
 	return err
 }
 
@@ -120,7 +128,7 @@ func (l *lane) prime(ctx context.Context) (*claude.Session, error) {
 // told of every delta.
 func (l *lane) give(ctx context.Context, s *claude.Session, c prompt.Conversation, each func(turn.Delta)) (answer, error) {
 	var a answer
-	turns, requests := len(l.model.Turns()), len(l.model.Requests())
+	asked := l.asked()
 	if err := s.Give(c, turn.Pooled); err != nil {
 		return a, err
 	}
@@ -131,9 +139,24 @@ func (l *lane) give(ctx context.Context, s *claude.Session, c prompt.Conversatio
 		a.screen = s.Screen()
 	}
 	a.calls = l.tap.of(s.ID())
-	a.asked, a.all = l.model.Turns()[turns:], l.model.Requests()[requests:]
+	a.asked, a.all = l.asked().since(asked)
 	a.looks = w.close()
 	return a, nil
+}
+
+// journal is what the scripted model was asked; nothing if there is none.
+type journal struct{ turns, all []*messagesapi.Recorded }
+
+func (l *lane) asked() journal {
+	if l.model == nil {
+		return journal{}
+	}
+	return journal{l.model.Turns(), l.model.Requests()}
+}
+
+// since is what has come after an earlier journal.
+func (j journal) since(before journal) (turns, all []*messagesapi.Recorded) {
+	return j.turns[len(before.turns):], j.all[len(before.all):]
 }
 
 // read takes the turn's events.

@@ -52,15 +52,20 @@ func probePane(ctx context.Context, e *Env, dir string) (seen, error) {
 			return nil, err
 		}
 	}
+	return judgePane(screens), nil
+}
+
+// judgePane says what the screens of the two sources prove.
+func judgePane(screens [2]string) seen {
 	found := seen{}
 	banner := bannerLine(screens[0])
 	found.say("banner", banner != "", "%q", banner)
-	shown := answerOn(screens[0])
+	shown, other := answerOn(screens[0]), answerOn(screens[1])
 	kept, evidence := marksOn(shown)
 	found.say("pane-lossy", kept < len(marksOfSource) && shown != "", "%s", evidence)
-	found.say("pane-ambiguous", shown != "" && shown == answerOn(screens[1]),
+	found.say("pane-ambiguous", shown != "" && shown == other,
 		"two sources that differ in heading, emphasis, language and bullets: the same %d lines", strings.Count(shown, "\n")+1)
-	return found, nil
+	return found
 }
 
 // answerOn is what a screen shows of the answer, from its first line to its last.

@@ -26,6 +26,10 @@ type Env struct {
 	// Model is asked for in each session; empty for claude-sonnet-4-6.
 	Model string
 
+	// Real, if set, is the operator's own environment, whose account is then used in place
+	// of the scripted model: see Options.Live.
+	Real []string
+
 	quiet, gate time.Duration // for tests: claude.Options.QuietBound, and gateBound
 }
 
@@ -116,6 +120,7 @@ func Claims() []Claim {
 
 // Options say what to run.
 type Options struct {
+	Live     bool     // LiveTurns of the account in Env.Real, and nothing else
 	Only     []string // ids of claims; none for all
 	At       int      // experiments at once; at least one
 	Progress func(done, total int, name string)
@@ -124,7 +129,7 @@ type Options struct {
 // Run runs the probes and returns what was found, in the order of Claims. A probe that
 // cannot be carried out fails: its claims are not proven. The error is that of ctx.
 func Run(ctx context.Context, e *Env, o Options) ([]Finding, error) {
-	probes := wanted(o.Only)
+	probes := wanted(o)
 	results := make([]seen, len(probes))
 	var running sync.WaitGroup
 	var mu sync.Mutex
@@ -156,9 +161,13 @@ func Run(ctx context.Context, e *Env, o Options) ([]Finding, error) {
 }
 
 // wanted are the probes that prove any of the claims.
-func wanted(only []string) []probe {
-	return slices.DeleteFunc(all(), func(p probe) bool {
-		return len(only) > 0 && !slices.ContainsFunc(p.claims, func(c Claim) bool { return slices.Contains(only, c.ID) })
+func wanted(o Options) []probe {
+	probes := all()
+	if o.Live {
+		probes = []probe{liveProbe()}
+	}
+	return slices.DeleteFunc(probes, func(p probe) bool {
+		return len(o.Only) > 0 && !slices.ContainsFunc(p.claims, func(c Claim) bool { return slices.Contains(o.Only, c.ID) })
 	})
 }
 

@@ -137,12 +137,12 @@ func judgeDeltas(found seen, shown []call) {
 		found.skip("prefix-stable", "it is another text")
 		found.skip("deltas-complete", "it is another text")
 	} else {
-		judgeText(found, text, sizes)
+		judgeText(found, text, source, sizes)
 	}
 	judgeNumbering(found, shown)
 }
 
-func judgeText(found seen, text string, sizes []int) {
+func judgeText(found seen, text, source string, sizes []int) {
 	same := commonPrefix(text, source)
 	found.say("prefix-stable", same == min(len(text), len(source)) && len(text) <= len(source), "the first %d of %d bytes are the model's", same, len(text))
 	if len(text) < len(source) {
