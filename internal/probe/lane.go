@@ -107,7 +107,11 @@ func (l *lane) ask(ctx context.Context, c prompt.Conversation) (answer, error) {
 	if err != nil {
 		return answer{}, errors.Join(err, s.Close())
 	}
-	return a, l.end(s, &a)
+	err = l.end(s, &a)
+	if ctx.Err() != nil { // it says nothing of the CLI that there was no more time
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	return a, err
 }
 
 // prime starts a session and waits until it is ready for its conversation.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"ocp/internal/hook"
 )
@@ -19,7 +20,7 @@ const livePrompt = "Write the numbers from 1 to 30, each on a line of its own wi
 var liveClaims = []string{"hook-fires", "prefix-stable", "deltas-complete", "index-order", "one-message-id", "final-flag", "stop-once"}
 
 func liveProbe() probe {
-	p := probe{name: "live", run: probeLive, bound: 5 * defaultBound}
+	p := probe{name: "live", run: probeLive, bound: 5 * time.Minute}
 	for _, c := range streamingProbes()[0].claims {
 		if slices.Contains(liveClaims, c.ID) {
 			p.claims = append(p.claims, c)

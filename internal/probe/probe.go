@@ -98,9 +98,9 @@ type probe struct {
 	run    func(ctx context.Context, e *Env, dir string) (seen, error)
 }
 
-// defaultBound is many times what an experiment takes; a loaded machine has been seen to
-// take 20 s for what is usually one.
-const defaultBound = time.Minute
+// defaultBound is many times what an experiment of a few sessions takes: with sixteen
+// processes to a core, one of five sessions was seen to take more than a minute.
+const defaultBound = 3 * time.Minute
 
 func all() []probe {
 	return slices.Concat(
