@@ -1,5 +1,6 @@
 // Package probe is named checks with evidence and remedy. It judges; what is judged is
-// given to it or gathered by it. Nothing but Fix changes anything.
+// given to it or gathered by it. Nothing but Fix changes anything. Its experiments prove on
+// the CLI that is installed what OCP relies on.
 package probe
 
 // Status is what a check has come to.

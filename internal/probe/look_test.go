@@ -9,12 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"ocp/internal/config"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // answering is the address of a server that answers every request with a body.
 func answering(t *testing.T, body string) string {

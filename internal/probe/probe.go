@@ -1,8 +1,3 @@
-// Package probe is named checks: of what the CLI that is installed does, each with what
-// was seen of it. A probe is one experiment, which proves one claim or several.
-//
-// It judges the CLI and not OCP: what a probe sees of a turn are the hook calls, the
-// transcript's records and the model's requests themselves.
 package probe
 
 import (
@@ -90,7 +85,9 @@ func (s seen) skip(id, format string, args ...any) {
 	s[id] = verdict{Skip, fmt.Sprintf(format, args...)}
 }
 
-// probe is one experiment.
+// probe is one experiment, which proves one claim or several. It judges the CLI and not
+// OCP: what it sees of a turn are the hook calls, the transcript's records and the model's
+// requests themselves.
 type probe struct {
 	name   string
 	claims []Claim
