@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,6 +24,8 @@ const hostEnv = "OCP_TERMINAL_TEST_HOST"
 
 func TestMain(m *testing.M) {
 	if script := os.Getenv(hostEnv); script != "" {
+		// A SIGHUP that is ignored here, as under nohup, would be in the script too.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 		if _, err := Start(Options{Path: "/bin/sh", Args: []string{"-c", script}}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
