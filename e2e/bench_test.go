@@ -40,7 +40,7 @@ type benchLine struct {
 // The bench's lines are well formed, and a turn's stages are in the order in which they
 // must come, whatever time they took.
 func TestBench(t *testing.T) {
-	onEachCLIAlone(t, func(t *testing.T, c cli) {
+	onEachCLI(t, func(t *testing.T, c cli) {
 		svg := filepath.Join(t.TempDir(), "bench.svg")
 		got := runOcp(t, nil, "bench", "--claude="+c.path, "--n=2", "--json", "--cold", "--svg="+svg)
 		if got.code != 0 || !strings.Contains(got.stderr, "no account is used") {
@@ -118,6 +118,7 @@ func checkXML(t *testing.T, path string) {
 
 // Without a way named, turns of all ways take turns.
 func TestBenchMeasuresAllWays(t *testing.T) {
+	t.Parallel()
 	got := runOcp(t, nil, "bench", "--claude="+clis[len(clis)-1].path, "--n=1", "--json")
 	if got.code != 0 {
 		t.Fatalf("ended with %d: %s", got.code, got.stderr)
@@ -142,6 +143,7 @@ func TestBenchMeasuresAllWays(t *testing.T) {
 // With the operator's own account the bench says first what it may spend, keeps to it, and
 // does without what only a scripted model tells.
 func TestBenchOfTheOperatorsOwnModel(t *testing.T) {
+	t.Parallel()
 	model, err := messagesapi.Start(messagesapi.Options{})
 	if err != nil {
 		t.Fatal(err)

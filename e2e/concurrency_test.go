@@ -89,7 +89,7 @@ func (p *proxy) checkRequests(t *testing.T, turns int) {
 // the model is never shown one. OCP_SOAK=1 makes it fifty rounds.
 func TestClientsAreKeptApart(t *testing.T) {
 	const clients, width = 8, 4
-	rounds := 10
+	rounds := 5
 	if os.Getenv("OCP_SOAK") != "" {
 		rounds = 50
 	}

@@ -74,7 +74,7 @@ func TestHooksReachNobody(t *testing.T) {
 // With both cores loaded, hook calls overlap and records come late by themselves: no
 // answer is refused for that, and none is wrong. OCP_SOAK=1 makes it 200 turns.
 func TestBusyCores(t *testing.T) {
-	turns := 16
+	turns := 8
 	if os.Getenv("OCP_SOAK") != "" {
 		turns = 200
 	}

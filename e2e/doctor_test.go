@@ -359,10 +359,9 @@ func TestDoctorFindsPolicy(t *testing.T) {
 		{`{"env":{"HTTP_PROXY":"http://127.0.0.1:1","NO_PROXY":"","no_proxy":""}}`, "a proxy captures them, set by managed settings", "NO_PROXY"},
 	} {
 		t.Run(policy.settings, func(t *testing.T) {
-			onOneCLIAtATime(t, func(t *testing.T, c cli) {
-				remove := setPolicy(t, policy.settings)
+			setPolicy(t, policy.settings)
+			onEachCLIAlone(t, func(t *testing.T, c cli) {
 				got := diagnose(t, []string{key}, "--claude", c.path, "--listen", "127.0.0.1:0")
-				remove()
 				if f := got.find(t, "hooks"); got.failed() != "hooks" || !strings.Contains(f.Evidence, policy.evidence) || !strings.Contains(f.Evidence, managedSettings) || !strings.Contains(f.Remedy, policy.remedy) {
 					t.Errorf("failed: %q, got %+v", got.failed(), f)
 				}

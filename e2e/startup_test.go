@@ -185,11 +185,10 @@ func TestHooksForbiddenByPolicy(t *testing.T) {
 
 // The check at the start finds a policy that forbids hooks.
 func TestStartCheckFindsForbiddenHooks(t *testing.T) {
-	onOneCLIAtATime(t, func(t *testing.T, c cli) {
-		remove := setPolicy(t, `{"disableAllHooks":true}`)
+	setPolicy(t, `{"disableAllHooks":true}`)
+	onEachCLIAlone(t, func(t *testing.T, c cli) {
 		p := startProxy(t, c, proxyOptions{check: true})
 		p.log.wait(t, p.done, `level=ERROR msg="the start-up check failed`, "hooks do not reach ocp")
-		remove()
 		if got := p.get(t, "/readyz"); got.code != 503 || !strings.Contains(got.raw, "managed settings") {
 			t.Errorf("readyz: %d %s", got.code, got.raw)
 		}

@@ -22,7 +22,7 @@ import (
 
 // fewTexts is how many texts each CLI is sent, and manyTexts with OCP_SOAK.
 const (
-	fewTexts  = 40
+	fewTexts  = 20
 	manyTexts = 300
 	// perSession is how many of them one session is sent, one after the other.
 	perSession = 50
