@@ -19,6 +19,8 @@ const (
 	// 50–150 ms (both versions); on a machine with 16 processes to a core five seconds were
 	// seen.
 	typeBound = 8 * time.Second
+	// drawBound is how long the box may take to be drawn.
+	drawBound = 2 * time.Second
 	// boxLookEvery is how often the screen is looked at for the text in the box.
 	boxLookEvery = 10 * time.Millisecond
 	// enterEvery is how long an Enter is waited for before it is repeated: 2.1.207 loses
@@ -51,7 +53,7 @@ type typist struct {
 func (t typist) Submit(ctx context.Context, text string, submitted <-chan error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(t.bound, typeBound), errors.New("it took too long"))
 	defer cancel()
-	if err := t.ready(); err != nil {
+	if err := t.await(ctx); err != nil {
 		return fmt.Errorf("%w: %w", errNotTyped, err)
 	}
 	if err := t.press(externalEditor); err != nil {
@@ -66,6 +68,30 @@ func (t typist) Submit(ctx context.Context, text string, submitted <-chan error)
 	return nil
 }
 
+// await waits until the box is drawn: a screen that is read while it is being drawn may not
+// have it (seen on 2.1.207 under load).
+func (t typist) await(ctx context.Context) error {
+	drawn, cancel := context.WithTimeout(ctx, drawBound)
+	defer cancel()
+	look := time.NewTicker(boxLookEvery)
+	defer look.Stop()
+	for {
+		err := t.ready()
+		if !errors.Is(err, errNoBox) {
+			return err
+		}
+		select {
+		case <-drawn.Done():
+			return err
+		case <-t.terminal.Done():
+			return err
+		case <-look.C:
+		}
+	}
+}
+
+var errNoBox = errors.New("the box is not on the screen")
+
 // ready wants an empty input box on the screen, and nothing that could take its keys.
 func (t typist) ready() error {
 	screen := t.terminal.Screen()
@@ -73,7 +99,7 @@ func (t typist) ready() error {
 	case dialogOn(screen) != nil:
 		return errors.New("there is a dialog on the screen")
 	case !ok:
-		return errors.New("the box is not on the screen")
+		return errNoBox
 	case content != "":
 		return errors.New("the box is not empty")
 	}

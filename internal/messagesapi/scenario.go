@@ -128,7 +128,9 @@ func maxTokensOnce() Scenario {
 			for _, m := range slices.Backward(r.Messages) {
 				if m.Role == "assistant" {
 					if strings.TrimSpace(m.Text()) == begun {
-						return TextAnswer(rest)
+						// No model answers at once, and hook calls of two messages
+						// that come together may overtake each other.
+						return Answer{Parts: []Part{Text(rest)}, Pace: Pace{First: 300 * time.Millisecond}}
 					}
 					break
 				}
