@@ -93,7 +93,6 @@ func (c *demoCommand) serve(ctx context.Context, p program, modelURL, state stri
 	settings, err := complete(config.Serve{
 		Listen: c.Listen, Claude: c.Claude, StateDir: state, Concurrency: 2, Queue: 16, Effort: "low",
 		TurnTimeout: demoTimeout, StartTimeout: demoTimeout, KeepAlive: 15 * time.Second, HookTransport: c.HookTransport,
-		KeepFor: demoTimeout, // it keeps none, but the setting must be one that can be
 	}, p.env)
 	if err != nil {
 		return nil, "", err
