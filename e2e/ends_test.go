@@ -188,18 +188,25 @@ func TestTerminated(t *testing.T) {
 	})
 }
 
+// halfway is a proxy in the middle of an answer of two lines; the gate holds the second.
+func halfway(t *testing.T, c cli) (*proxy, *answerStream, *messagesapi.Gate) {
+	t.Helper()
+	gate := messagesapi.NewGate()
+	p := startProxy(t, c, proxyOptions{script: messagesapi.Always(messagesapi.Answer{
+		Parts: []messagesapi.Part{messagesapi.Text("one\ntwo\n")}, Gate: gate,
+	})})
+	gate.Release()
+	s := p.stream(withPatience(t), user("go"))
+	if _, more := s.next(); !more {
+		t.Fatal(s.Err())
+	}
+	return p, s, gate
+}
+
 // SIGHUP, as at the loss of a terminal, does not stop a service, nor a turn of its.
 func TestHangup(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
-		gate := messagesapi.NewGate()
-		p := startProxy(t, c, proxyOptions{script: messagesapi.Always(messagesapi.Answer{
-			Parts: []messagesapi.Part{messagesapi.Text("one\ntwo\n")}, Gate: gate,
-		})})
-		gate.Release()
-		s := p.stream(withPatience(t), user("go"))
-		if _, more := s.next(); !more {
-			t.Fatal(s.Err())
-		}
+		p, s, gate := halfway(t, c)
 		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
@@ -249,15 +256,7 @@ func TestKilled(t *testing.T) {
 // A second ocp on the same state directory goes away and leaves the first one's alone.
 func TestSecondOnTheSameState(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
-		gate := messagesapi.NewGate()
-		p := startProxy(t, c, proxyOptions{script: messagesapi.Always(messagesapi.Answer{
-			Parts: []messagesapi.Part{messagesapi.Text("one\ntwo\n")}, Gate: gate,
-		})})
-		gate.Release()
-		s := p.stream(withPatience(t), user("go"))
-		if _, more := s.next(); !more {
-			t.Fatal(s.Err())
-		}
+		p, s, gate := halfway(t, c)
 		got := runOcp(t, nil, "serve", "--listen", "127.0.0.1:0", "--claude", c.path, "--state-dir", p.state)
 		if got.code != 1 || !strings.Contains(got.stderr, "in use by another ocp") || !strings.Contains(got.stderr, "--state-dir") {
 			t.Errorf("the second: %+v", got)
