@@ -44,7 +44,11 @@ func openLane(p program, way benchWay, settings config.Serve, cli string, env []
 	l := &benchLane{way: way, state: state, client: &http.Client{Transport: &http.Transport{}}, traces: make(chan server.Trace, 1)}
 	settings.StateDir = state
 	way.settings(&settings)
-	l.proxy, err = startProxy(settings, cli, env, newLogger(p.stderr, level), func(t server.Trace) { l.traces <- t })
+	l.proxy, err = startProxy(settings, cli, env, newLogger(p.stderr, level), func(t server.Trace) {
+		if t.Outcome != "" {
+			l.traces <- t
+		}
+	})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(state))
 	}
@@ -151,7 +155,7 @@ func (l *benchLane) rest(ctx context.Context) error {
 
 // addTrace adds what the proxy knows.
 func addTrace(t *bench.Turn, trace server.Trace, client seen) {
-	s := trace.Stages
+	s := trace.Finished.Stages
 	t.Way = string(s.Way)
 	if t.Way == "" {
 		t.Way = t.Wanted

@@ -44,7 +44,8 @@ type proxy struct {
 
 // startProxy opens everything in the order in which it must close. On an error
 // nothing is left open.
-// cli is the version of c.Claude; observe is told of every turn, and may be nil.
+// cli is the version of c.Claude; observe is told of every turn
+// at each stage, with each of its deltas, and may be nil.
 func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, observe func(server.Trace)) (*proxy, error) {
 	keys, err := c.Keys()
 	if err != nil {
@@ -63,10 +64,15 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 		backend: newBackend(c, models[0], launcher, logger), gate: admission.New(admission.Options{Slots: c.Concurrency, Queue: c.Queue}),
 		listener: listener, served: make(chan error, 1), checked: make(chan struct{}),
 	}
+	var observers []func(server.Trace)
+	if observe != nil {
+		observers = append(observers, observe)
+	}
 	p.api = server.New(server.Options{
 		Backend:          p.backend,
 		Admission:        p.gate,
-		Observe:          observe,
+		Observers:        observers,
+		TraceDeltas:      observe != nil,
 		Version:          version(),
 		Logger:           logger,
 		Models:           models,

@@ -37,9 +37,10 @@ func (s *Server) answer(x *exchange, a answer) error {
 	}
 	a.prompt.Caller = x.caller
 	x.turn = &turnRecord{
-		Trace:     Trace{ID: x.id, Dialect: x.dialect.name, Model: a.prompt.Model, Streamed: a.stream, Begun: x.begun},
-		eachDelta: s.options.Observe != nil,
+		Trace:     Trace{ID: x.id, Dialect: x.dialect.name, Model: a.prompt.Model, Key: x.key, Streamed: a.stream, Begun: x.begun},
+		eachDelta: s.options.TraceDeltas,
 	}
+	s.tell(x.turn)
 
 	leave, err := s.enter()
 	if err != nil {
@@ -103,6 +104,7 @@ func (s *Server) runTurn(ctx context.Context, x *exchange, a answer, emit func(t
 		return turn.Finished{}, err
 	}
 	x.turn.Admitted = time.Now()
+	s.tell(x.turn)
 	held := &lease{release: release}
 	defer s.giveBack(x, held)
 
@@ -122,7 +124,7 @@ func (s *Server) runTurn(ctx context.Context, x *exchange, a answer, emit func(t
 		if err != nil {
 			return turn.Finished{}, asTurnError(ctx, err)
 		}
-		x.turn.observe(event)
+		s.observe(x.turn, event)
 		if err := emit(event); err != nil {
 			return turn.Finished{}, err
 		}

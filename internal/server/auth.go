@@ -26,8 +26,8 @@ func (s *Server) guard(x *exchange) error {
 	}
 	for _, key := range offered {
 		hash := sha256.Sum256([]byte(key))
-		if known(s.options.Keys, hash) {
-			x.caller = string(hash[:])
+		if key := find(s.options.Keys, hash); key != nil {
+			x.caller, x.key = string(hash[:]), key.Name
 			return nil
 		}
 	}
@@ -46,13 +46,15 @@ func offeredKeys(h http.Header) []string {
 	return keys
 }
 
-// known compares a key's hash with all there are, in a time that tells nothing of them.
-func known(keys []config.Key, hash [sha256.Size]byte) bool {
-	found := 0
+// find compares a key's hash with all there are, in a time that tells nothing of them.
+func find(keys []config.Key, hash [sha256.Size]byte) *config.Key {
+	var found *config.Key
 	for i := range keys {
-		found |= subtle.ConstantTimeCompare(hash[:], keys[i].Hash[:])
+		if subtle.ConstantTimeCompare(hash[:], keys[i].Hash[:]) == 1 {
+			found = &keys[i]
+		}
 	}
-	return found == 1
+	return found
 }
 
 // checkBrowser refuses what only a browser on a foreign page sends. A page may not read

@@ -22,6 +22,7 @@ type exchange struct {
 	status  int         // what was sent; zero while nothing was
 	turn    *turnRecord // nil if the request is not for a turn
 	caller  string      // the hash of the key that was sent, if keys are wanted
+	key     string      // the name of that key; may be empty
 }
 
 // handler answers a request, or returns an error for route to answer and log. An
@@ -60,7 +61,7 @@ func (s *Server) handle(d *dialect, guard, h handler, methods []string) http.Han
 		}
 		if x.turn != nil {
 			s.tally.count(x.turn, err)
-			s.observed(x.turn, err)
+			s.over(x.turn, err)
 		}
 		s.log(x, err)
 		if _, ok := err.(*panicked); ok && begun {

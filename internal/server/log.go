@@ -41,21 +41,22 @@ func (s *Server) log(x *exchange, err error) {
 
 func (t *turnRecord) attrs() []slog.Attr {
 	attrs := []slog.Attr{
+		slog.String("key", t.Key),
 		slog.String("dialect", t.Dialect),
 		slog.String("model", t.Model),
 		slog.Bool("stream", t.Streamed),
-		slog.Int("deltas", t.deltas),
-		slog.Int("bytes", t.bytes),
+		slog.Int("deltas", t.DeltaCount),
+		slog.Int("bytes", t.Bytes),
 	}
 	for _, at := range []struct {
 		name string
 		time time.Time
-	}{{"queued_ms", t.Admitted}, {"started_ms", t.started}, {"first_ms", t.first}} {
+	}{{"queued_ms", t.Admitted}, {"started_ms", t.Started}, {"first_ms", t.First}} {
 		if !at.time.IsZero() {
 			attrs = append(attrs, millis(at.name, t.Begun, at.time))
 		}
 	}
-	if fin := t.finished; fin.StopReason != "" {
+	if fin := t.Finished; fin.StopReason != "" {
 		attrs = append(attrs,
 			slog.String("served", fin.Model),
 			slog.String("stop", string(fin.StopReason)),

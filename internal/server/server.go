@@ -48,9 +48,12 @@ type Options struct {
 	Version   string          // shown by /healthz
 	Logger    *slog.Logger    // default: none
 
-	// Observe is told of every turn when its answer is over. It is called from the
-	// handler's goroutine, and must not block. Nil for none.
-	Observe func(Trace)
+	// Observers are told of every turn at each stage: when it begins, has a slot, has
+	// its session and its first text, and when its answer is over. They are called from
+	// the handler's goroutine, and must not block.
+	Observers []func(Trace)
+	// TraceDeltas records when each single delta came and went.
+	TraceDeltas bool
 
 	// StrictParams refuses requests with a parameter that has no effect, which are
 	// otherwise answered with its name in the header Ocp-Ignored-Params.

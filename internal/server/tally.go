@@ -35,7 +35,7 @@ func (t *tally) count(record *turnRecord, err error) {
 		t.outcomes = map[string]int64{}
 	}
 	t.outcomes[kind]++
-	t.inputDiffs += int64(record.finished.Stats.InputDiffs)
+	t.inputDiffs += int64(record.Finished.Stats.InputDiffs)
 	switch kind {
 	case "ok":
 		t.succeeded = now

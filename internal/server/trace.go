@@ -6,20 +6,30 @@ import (
 	"ocp/internal/turn"
 )
 
-// Trace is how the time of one turn went. It holds no text of a conversation. Times are
-// zero if the turn did not get that far.
+// Trace is what is known of one turn, while it runs and when it is over. It holds no
+// text of a conversation. Times are zero, and figures too, if the turn did not get that
+// far.
 type Trace struct {
 	ID       string // of the request, as its client and the log have it
 	Dialect  string
 	Model    string // as requested
+	Key      string // the name of the client's key; empty if it has none
 	Streamed bool
-	Outcome  string // ok, or the kind of its error
+
+	// Outcome is ok, or the kind of the turn's error; empty while it runs.
+	Outcome string
+	Message string // the error's, if it cannot quote a conversation
 
 	Begun    time.Time // the request's header was read
 	Admitted time.Time // it had a slot; until then it was queued
+	Started  time.Time // its session was up
+	First    time.Time // its first text came
 	Answered time.Time // the answer was written, or its error
-	Stages   turn.Stages
-	Deltas   []DeltaTrace // in order; recorded only for Options.Observe
+
+	DeltaCount int // pieces of text that were passed on
+	Bytes      int // of text
+	Finished   turn.Finished
+	Deltas     []DeltaTrace // in order; recorded only with Options.TraceDeltas
 }
 
 // DeltaTrace is how one delta went from its hook call to the client.
@@ -29,31 +39,27 @@ type DeltaTrace struct {
 	Written  time.Time // it was written and flushed to the client; zero if the answer was not streamed
 }
 
-// turnRecord is what is noted of a turn while it runs, for its log line, the tally and
-// Options.Observe. It never holds text. It is written by the goroutine of the handler.
+// turnRecord is a turn's trace while the goroutine of its handler writes it.
 type turnRecord struct {
 	Trace
-	eachDelta bool      // Deltas are wanted
-	started   time.Time // when its session was up
-	first     time.Time // when its first text came
-	deltas    int
-	bytes     int // of text
-	finished  turn.Finished
+	eachDelta bool // Deltas are wanted
 }
 
 // observe notes an event before it is passed on.
-func (t *turnRecord) observe(event turn.Event) {
+func (s *Server) observe(t *turnRecord, event turn.Event) {
 	switch event := event.(type) {
 	case turn.Started:
-		t.started = time.Now()
+		t.Started = time.Now()
+		s.tell(t)
 	case turn.Delta:
-		if t.deltas == 0 {
-			t.first = time.Now()
+		t.DeltaCount++
+		t.Bytes += len(event.Text)
+		if t.DeltaCount == 1 {
+			t.First = time.Now()
+			s.tell(t)
 		}
-		t.deltas++
-		t.bytes += len(event.Text)
 	case turn.Finished:
-		t.finished, t.Stages = event, event.Stages
+		t.Finished = event
 	}
 }
 
@@ -70,11 +76,18 @@ func (t *turnRecord) passed(event turn.Event) {
 	t.Deltas = append(t.Deltas, d)
 }
 
-// observed hands a turn's trace on once its answer is written.
-func (s *Server) observed(t *turnRecord, err error) {
-	if s.options.Observe == nil {
-		return
-	}
+// over notes that a turn's answer is written, whole or broken off.
+func (s *Server) over(t *turnRecord, err error) {
 	t.Answered, t.Outcome = time.Now(), outcome(err)
-	s.options.Observe(t.Trace)
+	if err != nil {
+		t.Message = failureText(err)
+	}
+	s.tell(t)
+}
+
+// tell gives the state of a turn to all who want to know.
+func (s *Server) tell(t *turnRecord) {
+	for _, observe := range s.options.Observers {
+		observe(t.Trace)
+	}
 }

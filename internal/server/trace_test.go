@@ -23,20 +23,25 @@ func TestTraceOfATurn(t *testing.T) {
 		{"streamed up to a stop sequence", `{"model":"opus","messages":[{"role":"user","content":"a secret"}],"stream":true,"stop":"§"}`, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			traces := make(chan Trace, 1)
-			r := start(t, Options{Observe: func(trace Trace) { traces <- trace }}, oneSlot)
+			traces, observed := traceOptions()
+			r := start(t, observed, oneSlot)
 			got := r.send(t.Context(), row.body)
 			received := time.Now()
 			fin := finished
 			fin.Stages = turn.Stages{Way: turn.Cold, Spawned: received, CLI: time.Second}
 			(<-r.backend.started).say(turn.Started{}, turn.Delta{Text: "the answer", Received: received}, turn.Delta{Text: "é"}, fin)
 			id := (<-got).header.Get("X-Request-Id")
-			trace := <-traces
+			told := untilOver(traces)
+			if len(told) != 5 {
+				t.Errorf("told %d times of the stages and the end", len(told))
+			}
+			trace := told[len(told)-1]
+			wantInOrder(t, []time.Time{told[0].Begun, told[1].Admitted, told[2].Started, told[3].First, trace.Answered})
 			want := Trace{
-				ID: id, Dialect: "openai", Model: "opus", Streamed: row.streamed, Outcome: "ok", Stages: fin.Stages,
+				ID: id, Dialect: "openai", Model: "opus", Streamed: row.streamed, Outcome: "ok", DeltaCount: 2, Bytes: len("the answeré"), Finished: fin,
 				Deltas: []DeltaTrace{{Bytes: len("the answer"), Received: received}, {Bytes: len("é")}},
 			}
-			if diff := cmp.Diff(want, trace, cmpopts.IgnoreFields(Trace{}, "Begun", "Admitted", "Answered"), cmpopts.IgnoreFields(DeltaTrace{}, "Written")); diff != "" {
+			if diff := cmp.Diff(want, trace, cmpopts.IgnoreFields(Trace{}, "Begun", "Admitted", "Started", "First", "Answered"), cmpopts.IgnoreFields(DeltaTrace{}, "Written")); diff != "" {
 				t.Errorf("the trace differs (-want +got):\n%s", diff)
 			}
 			order := []time.Time{trace.Begun, trace.Admitted}
@@ -54,18 +59,35 @@ func TestTraceOfATurn(t *testing.T) {
 }
 
 func TestTraceOfAFailedTurn(t *testing.T) {
-	traces := make(chan Trace, 1)
-	r := start(t, Options{Observe: func(trace Trace) { traces <- trace }}, oneSlot)
+	traces, observed := traceOptions()
+	r := start(t, observed, oneSlot)
 	got := r.send(t.Context(), streamedBody)
 	(<-r.backend.started).steps <- step{err: &turn.Error{Kind: turn.RateLimited, Message: "wait"}}
 	if status := (<-got).status; status != http.StatusTooManyRequests {
 		t.Errorf("the status is %d", status)
 	}
-	trace := <-traces
-	if trace.Outcome != string(turn.RateLimited) || trace.Stages != (turn.Stages{}) || len(trace.Deltas) > 0 {
+	told := untilOver(traces)
+	trace := told[len(told)-1]
+	if trace.Outcome != string(turn.RateLimited) || trace.Message != "wait" || trace.Finished != (turn.Finished{}) || len(trace.Deltas) > 0 {
 		t.Errorf("got %+v", trace)
 	}
 	wantInOrder(t, []time.Time{trace.Begun, trace.Admitted, trace.Answered})
+}
+
+// traceOptions let a turn's traces be read from the channel.
+func traceOptions() (<-chan Trace, Options) {
+	traces := make(chan Trace, 10) // more than a turn's stages
+	return traces, Options{TraceDeltas: true, Observers: []func(Trace){func(t Trace) { traces <- t }}}
+}
+
+// untilOver returns the traces of a turn up to its end.
+func untilOver(traces <-chan Trace) (told []Trace) {
+	for {
+		trace := <-traces
+		if told = append(told, trace); trace.Outcome != "" {
+			return told
+		}
+	}
 }
 
 func wantInOrder(t *testing.T, times []time.Time) {
