@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -160,14 +161,16 @@ func answerVaried() messagesapi.Script {
 func variedAnswer(n int, continued bool) messagesapi.Answer {
 	var lines strings.Builder
 	from, to := 0, 28
+	pace := messagesapi.Pace{Between: 15 * time.Millisecond}
 	if continued {
 		from, to = 28, 40
+		pace.First = 300 * time.Millisecond // no model answers sooner
 	}
 	for i := from; i < to; i++ {
 		fmt.Fprintf(&lines, "turn %d, line %d.\n%s", n, i, strings.Repeat("\n", i%3))
 	}
 	text := messagesapi.Text(lines.String())
-	a := messagesapi.Answer{Parts: []messagesapi.Part{text}, Pace: messagesapi.Pace{Between: 15 * time.Millisecond}}
+	a := messagesapi.Answer{Parts: []messagesapi.Part{text}, Pace: pace}
 	switch n % 4 {
 	case 1: // a last line without a line feed
 		a.Parts = []messagesapi.Part{messagesapi.Text(text.Text + "the end")}
@@ -248,21 +251,38 @@ type tamper func(rng *rand.Rand, c hookCall) []hookCall
 func isDelta(c hookCall) bool { return c.event.Name == hook.MessageDisplay }
 func isStop(c hookCall) bool  { return c.event.Name == hook.Stop || c.event.Name == hook.StopFailure }
 
-// shuffled holds up to four calls and gives them out in any order, Stop among them.
+// shuffled holds up to four calls and gives them out in another order, Stop among them.
+// What is held of one message is given out before the next one's: a call does not take
+// longer than a model to answer again. TestMessagesOvertakeEachOther has them overtake.
 func shuffled() tamper {
 	var held []hookCall
 	stopped, room := false, 2
 	return func(rng *rand.Rand, c hookCall) []hookCall {
+		var now []hookCall
+		if n := len(held); n > 0 && isDelta(c) && isDelta(held[n-1]) && c.event.MessageID != held[n-1].event.MessageID {
+			now, held = mixed(rng, held), nil
+		}
 		held = append(held, c)
 		stopped = stopped || isStop(c)
-		if !stopped && len(held) < room {
-			return nil
+		if stopped || len(held) >= room {
+			now = append(now, mixed(rng, held)...)
+			held, room = nil, 2+rng.IntN(3)
 		}
-		now := held
-		held, room = nil, 2+rng.IntN(3)
-		rng.Shuffle(len(now), func(i, j int) { now[i], now[j] = now[j], now[i] })
 		return now
 	}
+}
+
+// mixed returns calls in another order, if there is one.
+func mixed(rng *rand.Rand, calls []hookCall) []hookCall {
+	order := rng.Perm(len(calls))
+	if slices.IsSorted(order) {
+		slices.Reverse(order)
+	}
+	now := make([]hookCall, len(calls))
+	for i, from := range order {
+		now[i] = calls[from]
+	}
+	return now
 }
 
 // doubled delivers every call twice, the second time somewhere behind the first.
