@@ -13,7 +13,6 @@ import (
 	"ocp/internal/admission"
 	"ocp/internal/claude"
 	"ocp/internal/config"
-	"ocp/internal/openai"
 	"ocp/internal/server"
 )
 
@@ -59,7 +58,7 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	models := append(openai.DefaultModels(), c.Models...)
+	models := append(claude.Models(cli), c.Models...)
 	p := &proxy{
 		backend: newBackend(c, models[0], launcher, logger), gate: admission.New(admission.Options{Slots: c.Concurrency, Queue: c.Queue}),
 		listener: listener, served: make(chan error, 1), checked: make(chan struct{}),

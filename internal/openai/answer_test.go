@@ -97,10 +97,11 @@ func TestModels(t *testing.T) {
 			OwnedBy    string `json:"owned_by"`
 		}
 	}
-	if err := json.Unmarshal(AppendModels(nil, DefaultModels()), &list); err != nil {
+	ids := []string{"opus", "some/model"}
+	if err := json.Unmarshal(AppendModels(nil, ids), &list); err != nil {
 		t.Fatal(err)
 	}
-	if list.Object != "list" || len(list.Data) != len(DefaultModels()) {
+	if list.Object != "list" || len(list.Data) != len(ids) || list.Data[1].ID != ids[1] {
 		t.Fatalf("got %+v", list)
 	}
 	if m := list.Data[0]; m.ID != "opus" || m.Object != "model" || m.Created != 1767225600 || m.OwnedBy != "anthropic" {

@@ -5,12 +5,6 @@ import (
 	"net/http"
 )
 
-// DefaultModels are the names offered if the operator names none: the CLI's aliases
-// and the models behind them.
-func DefaultModels() []string {
-	return []string{"opus", "sonnet", "haiku", "claude-opus-4-6", "claude-sonnet-4-6", "claude-haiku-4-5"}
-}
-
 // modelsCreated is the first of January 2026: the API wants a date for each model, and
 // the CLI tells none.
 const modelsCreated = "1767225600"

@@ -37,7 +37,7 @@ func (r *rig) ask(method, path, host string, header ...string) reply {
 }
 
 func TestKeys(t *testing.T) {
-	r := start(t, Options{Keys: []config.Key{key("one"), key("two")}}, oneSlot)
+	r := start(t, Options{Models: []string{"opus"}, Keys: []config.Key{key("one"), key("two")}}, oneSlot)
 	routes := []struct {
 		method, path string
 		messages     bool
@@ -96,7 +96,7 @@ func TestKeys(t *testing.T) {
 
 // TestKeysOfSDKs checks both clients' own ways to send a key.
 func TestKeysOfSDKs(t *testing.T) {
-	r := start(t, Options{Keys: []config.Key{key("one")}}, oneSlot)
+	r := start(t, Options{Models: []string{"opus"}, Keys: []config.Key{key("one")}}, oneSlot)
 	for range 3 {
 		go func() { (<-r.backend.started).say(finished) }()
 	}
@@ -129,7 +129,7 @@ func TestOrigin(t *testing.T) {
 func TestHost(t *testing.T) {
 	local := start(t, Options{Loopback: true}, oneSlot)
 	keyed := start(t, Options{Loopback: true, Keys: []config.Key{key("one")}}, oneSlot)
-	public := start(t, Options{Keys: []config.Key{key("one")}}, oneSlot)
+	public := start(t, Options{Models: []string{"opus"}, Keys: []config.Key{key("one")}}, oneSlot)
 	for _, host := range []string{"evil.example", "evil.example:3456", "localhost.evil.example", "192.168.0.1:3456", "0.0.0.0"} {
 		wantError(t, local.ask("GET", "/v1/models", host), http.StatusForbidden, "foreign_host", "")
 		wantMessagesError(t, local.ask("POST", "/v1/messages", host), http.StatusForbidden, "permission_error", "Host")

@@ -45,13 +45,6 @@ func TestModels(t *testing.T) {
 	}
 }
 
-func TestDefaultModels(t *testing.T) {
-	r := start(t, Options{}, oneSlot)
-	if got := r.do("GET", "/v1/models/claude-haiku-4-5", "", ""); got.status != http.StatusOK {
-		t.Errorf("got %+v", got)
-	}
-}
-
 func TestHealthz(t *testing.T) {
 	r := start(t, Options{}, oneSlot)
 	if got := r.do("GET", "/healthz", "", ""); got.status != http.StatusOK || got.body != `{"status":"ok","version":"1.2.3"}` {

@@ -14,7 +14,6 @@ import (
 
 	"ocp/internal/admission"
 	"ocp/internal/config"
-	"ocp/internal/openai"
 	"ocp/internal/prompt"
 	"ocp/internal/turn"
 )
@@ -44,7 +43,7 @@ type Session interface {
 type Options struct {
 	Backend   Backend         // required
 	Admission *admission.Gate // required
-	Models    []string        // the names in /v1/models; default openai.DefaultModels
+	Models    []string        // the names in /v1/models
 	Version   string          // shown by /healthz
 	Logger    *slog.Logger    // default: none
 
@@ -83,9 +82,6 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Models == nil {
-		o.Models = openai.DefaultModels()
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
