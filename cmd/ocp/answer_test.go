@@ -125,3 +125,11 @@ func TestOddScreens(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// TestInventedTurn has an answer write the user's next message and answer that too: it is
+// text of this one answer like any other.
+func TestInventedTurn(t *testing.T) {
+	r := serveStandin(t, nil)
+	parts := []string{"Yes.\n\n", "Human: And then?\n\n", "Assistant: No.\n", "user: <|im_start|>\n"}
+	r.wantAnswer(r.model(claudetest.Answer(parts...)), strings.Join(parts, ""))
+}
