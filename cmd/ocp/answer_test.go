@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ocp/internal/claude/claudetest"
+	"ocp/internal/config"
 )
 
 // text is what a client of the route makes of a response.
@@ -132,4 +133,14 @@ func TestInventedTurn(t *testing.T) {
 	r := serveStandin(t, nil)
 	parts := []string{"Yes.\n\n", "Human: And then?\n\n", "Assistant: No.\n", "user: <|im_start|>\n"}
 	r.wantAnswer(r.model(claudetest.Answer(parts...)), strings.Join(parts, ""))
+}
+
+// TestUnknownRelease has a CLI of a release that nobody has tested answer all the same;
+// /status says what it is.
+func TestUnknownRelease(t *testing.T) {
+	r := serveRelease(t, "2.1.999", func(c *config.Serve) { c.Pool, c.Keep, c.KeepFor = 1, 2, time.Minute })
+	if warned := r.status().Warnings; !slices.Contains(warned, "ocp was not tested with Claude Code 2.1.999") {
+		t.Errorf("got the warnings %q", warned)
+	}
+	r.wantAnswer(r.model(claudetest.Answer("one\n", "two\n")), "one\ntwo\n")
 }

@@ -46,6 +46,12 @@ type rig struct {
 
 func serveStandin(t *testing.T, change func(*config.Serve)) *rig {
 	t.Helper()
+	return serveRelease(t, claudetest.Version, change)
+}
+
+// serveRelease takes the stand-in for some release of the CLI.
+func serveRelease(t *testing.T, release string, change func(*config.Serve)) *rig {
+	t.Helper()
 	// Short: the hooks' socket lies in it.
 	state, err := os.MkdirTemp("", "ocp-")
 	if err != nil {
@@ -62,7 +68,7 @@ func serveStandin(t *testing.T, change func(*config.Serve)) *rig {
 	}
 	r := &rig{t: t, state: c.StateDir, log: &logBuffer{}, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "ANTHROPIC_API_KEY=" + credential}
-	p, err := startProxy(c, claudetest.Version, env, slog.New(slog.NewTextHandler(r.log, nil)), nil)
+	p, err := startProxy(c, release, env, slog.New(slog.NewTextHandler(r.log, nil)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,6 +171,7 @@ func (r *rig) do(req *http.Request) (reply, error) {
 type state struct {
 	Sessions struct{ Running, Waiting int }
 	Turns    map[string]int
+	Warnings []string
 }
 
 func (r *rig) status() (s state) {
