@@ -69,11 +69,14 @@ func (b *backend) Start(ctx context.Context, req prompt.Request) (server.Session
 		if waited {
 			way = turn.Pooled
 		}
-		err = session.Give(req.Conversation, way)
+		err = session.Give(ctx, req.Conversation, way)
 		if err == nil {
 			return &lent{Session: session, backend: b, request: req}, nil
 		}
 		errs = append(errs, err, session.Close())
+		if ctx.Err() != nil {
+			break
+		}
 	}
 	return nil, errors.Join(errs...)
 }

@@ -55,7 +55,7 @@ func (l *Launcher) checkWith(ctx context.Context, req prompt.Request) error {
 		return failed
 	}
 	defer context.AfterFunc(ctx, s.terminal.Kill)()
-	if err = s.Give(req.Conversation, turn.Cold); err == nil {
+	if err = s.Give(ctx, req.Conversation, turn.Cold); err == nil {
 		_, err = s.Next(ctx)
 	}
 	if err := s.Close(); err != nil {

@@ -25,7 +25,7 @@ func lasting(ctx context.Context, t *testing.T, l *Launcher, more ...claudetest.
 			t.Error(err)
 		}
 	})
-	if err := s.Give(c, turn.Pooled); err != nil {
+	if err := s.Give(t.Context(), c, turn.Pooled); err != nil {
 		t.Fatal(err)
 	}
 	if r := receive(ctx, t, s, nil); r.text != "You said:\na question" || !s.Lasts() {
@@ -175,7 +175,7 @@ func TestNoPartOfAnAnswerIsForgotten(t *testing.T) {
 		script := claudetest.Script{Steps: append(steps, claudetest.End()...)}
 		s := prime(t, l, script)
 		c := question(script, "a question").Conversation
-		if err := s.Give(c, turn.Pooled); err != nil {
+		if err := s.Give(t.Context(), c, turn.Pooled); err != nil {
 			t.Fatal(err)
 		}
 		if r := receive(ctx, t, s, nil); r.text != answer {

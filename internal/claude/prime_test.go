@@ -2,8 +2,11 @@ package claude
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"log/slog"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,7 +34,7 @@ func TestPrimedSession(t *testing.T) {
 	if isClosed(s.Running()) || isClosed(s.Ended()) {
 		t.Error("it does not wait")
 	}
-	if err := s.Give(question(claudetest.Script{}, marker).Conversation, turn.Pooled); err != nil {
+	if err := s.Give(t.Context(), question(claudetest.Script{}, marker).Conversation, turn.Pooled); err != nil {
 		t.Fatal(err)
 	}
 	r := receive(t.Context(), t, s, nil)
@@ -83,7 +86,7 @@ func TestPrimedSessionComesToNothing(t *testing.T) {
 			if !strings.Contains(log.String(), test.says) {
 				t.Errorf("the log does not say %q: %s", test.says, log.String())
 			}
-			err := s.Give(question(claudetest.Script{}, marker).Conversation, turn.Pooled)
+			err := s.Give(t.Context(), question(claudetest.Script{}, marker).Conversation, turn.Pooled)
 			if r := receive(t.Context(), t, s, nil); err == nil || r.err == nil || r.err.Kind != turn.SessionFailed {
 				t.Errorf("given: %v, %v", err, r.err)
 			}
@@ -104,7 +107,7 @@ func TestPrimedSessionIsClosed(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := s.Give(question(claudetest.Script{}, marker).Conversation, turn.Pooled); err == nil {
+	if err := s.Give(t.Context(), question(claudetest.Script{}, marker).Conversation, turn.Pooled); err == nil {
 		t.Error("it was given a conversation after Close")
 	}
 }
@@ -118,7 +121,28 @@ func TestPrimedSessionDiesWhenGiven(t *testing.T) {
 	<-s.Primed()
 	s.terminal.Kill()
 	<-s.terminal.Done()
-	if err := s.Give(question(claudetest.Script{}, marker).Conversation, turn.Pooled); err == nil {
+	if err := s.Give(t.Context(), question(claudetest.Script{}, marker).Conversation, turn.Pooled); err == nil {
 		t.Error("the dead took a conversation")
+	}
+}
+
+// One that stops just before it is given its conversation is waited for no longer than its
+// client waits.
+func TestPrimedSessionStops(t *testing.T) {
+	l := standinLauncher(t, nil)
+	defer closeLauncher(t, l)
+	s := prime(t, l, claudetest.Script{Steps: claudetest.Answer(pieces...)})
+	defer s.Close()
+	<-s.Primed()
+	if err := syscall.Kill(s.terminal.Pid(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	c := question(claudetest.Script{}, marker).Conversation
+	c.System = strings.Repeat("s", 1<<20) // more than a FIFO holds
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := s.Give(ctx, c, turn.Pooled)
+	if failed, ok := errors.AsType[*turn.Error](err); !ok || failed.Kind != turn.Canceled {
+		t.Errorf("got %v", err)
 	}
 }

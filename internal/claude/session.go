@@ -127,8 +127,8 @@ func (l *Launcher) start(key Key, check bool) (*Session, error) {
 // Give gives the session its conversation and starts its turn. An error, a *turn.Error,
 // says that nothing of the conversation has reached the upstream, so that another session
 // can be given it; Next returns one too. A session that is not primed yet takes it later,
-// and tells by Next alone if it does not.
-func (s *Session) Give(c prompt.Conversation, way turn.Way) error {
+// and tells by Next alone if it does not. If ctx ends first, the session must be closed.
+func (s *Session) Give(ctx context.Context, c prompt.Conversation, way turn.Way) error {
 	waits := isClosed(s.primed)
 	r := s.newRunning(c, way)
 	s.running = r
@@ -142,10 +142,15 @@ func (s *Session) Give(c prompt.Conversation, way turn.Way) error {
 	if !waits {
 		return nil
 	}
-	if err := <-r.taken; err != nil {
-		return s.notTaken(err)
+	select {
+	case err := <-r.taken:
+		if err != nil {
+			return s.notTaken(err)
+		}
+		return nil
+	case <-ctx.Done():
+		return canceled(ctx)
 	}
-	return nil
 }
 
 func (s *Session) notTaken(cause error) error {
@@ -162,8 +167,12 @@ func (s *Session) Next(ctx context.Context) (turn.Event, error) {
 		}
 		return e, nil
 	case <-ctx.Done():
-		return nil, &turn.Error{Kind: turn.Canceled, Message: "the request has ended", Err: context.Cause(ctx)}
+		return nil, canceled(ctx)
 	}
+}
+
+func canceled(ctx context.Context) *turn.Error {
+	return &turn.Error{Kind: turn.Canceled, Message: "the request has ended", Err: context.Cause(ctx)}
 }
 
 // ID is the session's id, a UUID.

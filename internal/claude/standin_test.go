@@ -138,7 +138,7 @@ func startTurn(l *Launcher, req prompt.Request) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = s.Give(req.Conversation, turn.Cold) // Next tells it too
+	_ = s.Give(context.Background(), req.Conversation, turn.Cold) // Next tells it too
 	return s, nil
 }
 

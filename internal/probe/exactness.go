@@ -217,7 +217,7 @@ func probeNotRun(ctx context.Context, e *Env, dir string) (seen, error) {
 	}
 	c := say("Ready?")
 	c.Messages = append(c.Messages, message(prompt.Assistant, prompt.Text("Ready.")))
-	err = s.Give(c, turn.Pooled)
+	err = s.Give(ctx, c, turn.Pooled)
 	started := func() bool { return l.launcher.Health().Hooks.Accepted > 0 }
 	look := time.NewTicker(screenEvery)
 	defer look.Stop()

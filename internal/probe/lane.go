@@ -133,7 +133,7 @@ func (l *lane) prime(ctx context.Context) (*claude.Session, error) {
 func (l *lane) give(ctx context.Context, s *claude.Session, c prompt.Conversation, each func(turn.Delta)) (answer, error) {
 	var a answer
 	asked := l.asked()
-	if err := s.Give(c, turn.Pooled); err != nil {
+	if err := s.Give(ctx, c, turn.Pooled); err != nil {
 		return a, err
 	}
 	w := startWatch(l.transcriptOf(s))
