@@ -16,17 +16,8 @@ import (
 	"ocp/internal/server"
 )
 
-const (
-	// headerTimeout and idleTimeout keep idle connections from adding up. A turn's own
-	// bounds are the server package's.
-	headerTimeout = 10 * time.Second
-	idleTimeout   = 2 * time.Minute
-	// maxHeader is the most that is taken in of a request's headers, in bytes: more than
-	// the server package allows, so that it can answer in the client's dialect.
-	maxHeader = 256 << 10
-	// shutdownTimeout bounds the end of everything, from the signal on.
-	shutdownTimeout = 15 * time.Second
-)
+// shutdownTimeout bounds the end of everything, from the signal on.
+const shutdownTimeout = 15 * time.Second
 
 // proxy is all that serves: the HTTP listener, the API and the sessions behind it.
 type proxy struct {
@@ -58,6 +49,7 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
+	machine, _ := os.Hostname() // without, it is one name less to call the server by
 	models := append(claude.Models(cli), c.Models...)
 	p := &proxy{
 		backend: newBackend(c, models[0], launcher, logger), gate: admission.New(admission.Options{Slots: c.Concurrency, Queue: c.Queue}),
@@ -78,18 +70,14 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 		StrictParams:     c.StrictParams,
 		Keys:             keys,
 		Loopback:         c.Loopback(),
+		HostNames:        c.HostNames(machine),
+		Origins:          c.CORSOrigin,
 		TurnTimeout:      c.TurnTimeout,
 		FirstByteTimeout: c.FirstByteTimeout,
 		IdleTimeout:      c.IdleTimeout,
 		KeepAlive:        c.KeepAlive,
 	})
-	p.http = &http.Server{
-		Handler:           p.api.Handler(),
-		ReadHeaderTimeout: headerTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
-	}
+	p.http = p.api.HTTP()
 	go func() { p.served <- p.http.Serve(listener) }()
 	p.startCheck(c.StartCheck, logger)
 	return p, nil

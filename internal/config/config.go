@@ -22,6 +22,11 @@ type Serve struct {
 	APIKey     []string `name:"api-key" placeholder:"KEY" help:"A key that clients must send, as a bearer token or x-api-key. Several: with commas, or the flag again. Better given by the environment or --api-key-file: other users can read a command line."`
 	APIKeyFile string   `name:"api-key-file" placeholder:"FILE" help:"File of hashed keys, one a line: sha256:HEX and, if you like, a name. 'printf %s KEY | sha256sum' prints the HEX."`
 
+	AllowHost  []string `name:"allow-host" placeholder:"NAME" help:"Further names by which clients may call the server, such as that of a proxy in front of it. Others are refused, since a web page can give its own name this machine's address. * for any, with keys."`
+	CORSOrigin []string `name:"cors-origin" placeholder:"ORIGIN" help:"Web pages that may use the server from a browser, by their origin: https://chat.example.org. None may by default."`
+	TLSCert    string   `name:"tls-cert" placeholder:"FILE" help:"Serve https with this certificate and those that signed it, in PEM. A changed file is taken up without a restart."`
+	TLSKey     string   `name:"tls-key" placeholder:"FILE" help:"The certificate's private key, in PEM."`
+
 	Concurrency int    `default:"2" help:"How many turns run at once. A session takes about 250 MB while it runs."`
 	Pool        int    `default:"1" help:"How many sessions are started ahead, each for the model, effort and token limit that recent requests have asked for. One that waits takes about 120 MB. 0 starts each for its request."`
 	Keep        int    `default:"2" help:"How many sessions stay after their answer, each for its own conversation to go on in it, which is faster. One that waits takes about 250 MB. 0 for none."`
@@ -53,8 +58,11 @@ const maxConcurrency = 256
 // Validate says what is wrong, naming the flag, all faults at once.
 func (s *Serve) Validate() error {
 	return errors.Join(
-		validListen(s.Listen, len(s.APIKey) > 0 || s.APIKeyFile != ""),
+		validListen(s.Listen, s.hasKeys()),
 		validKeys(s.APIKey),
+		validHosts(s.AllowHost, s.hasKeys()),
+		validOrigins(s.CORSOrigin),
+		validTLS(s.TLSCert, s.TLSKey),
 		between("--concurrency", s.Concurrency, 1, maxConcurrency),
 		between("--pool", s.Pool, 0, maxConcurrency),
 		between("--keep", s.Keep, 0, maxConcurrency),

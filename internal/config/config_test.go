@@ -38,6 +38,25 @@ func TestValidate(t *testing.T) {
 		{"all interfaces with a file", func(s *Serve) { s.Listen, s.APIKeyFile = ":80", "keys" }, ""},
 		{"empty key", func(s *Serve) { s.APIKey = []string{""} }, "--api-key"},
 		{"key with a space", func(s *Serve) { s.APIKey = []string{"a", "secret key"} }, "--api-key"},
+		{"further names", func(s *Serve) { s.AllowHost = []string{"ocp.example.org", "10.0.0.7", "::1"} }, ""},
+		{"a name with a port", func(s *Serve) { s.AllowHost = []string{"ocp.example.org:80"} }, "--allow-host"},
+		{"a name with a scheme", func(s *Serve) { s.AllowHost = []string{"http://ocp.example.org"} }, "--allow-host"},
+		{"an empty name", func(s *Serve) { s.AllowHost = []string{""} }, "--allow-host"},
+		{"part of a name", func(s *Serve) { s.AllowHost, s.APIKey = []string{"*.example.org"}, []string{"k"} }, "--allow-host"},
+		{"any name", func(s *Serve) { s.AllowHost = []string{"*"} }, "needs keys"},
+		{"any name with keys", func(s *Serve) { s.AllowHost, s.APIKey = []string{"*"}, []string{"k"} }, ""},
+		{"origins", func(s *Serve) {
+			s.CORSOrigin = []string{"https://chat.example.org", "http://localhost:8080", "app://obsidian.md", "http://[::1]:3000"}
+		}, ""},
+		{"any origin", func(s *Serve) { s.CORSOrigin, s.APIKey = []string{"*"}, []string{"k"} }, "name each origin"},
+		{"no origin", func(s *Serve) { s.CORSOrigin = []string{"null"} }, "name each origin"},
+		{"an origin with a path", func(s *Serve) { s.CORSOrigin = []string{"https://chat.example.org/"} }, "--cors-origin"},
+		{"a name for an origin", func(s *Serve) { s.CORSOrigin = []string{"chat.example.org"} }, "--cors-origin"},
+		{"capitals in an origin", func(s *Serve) { s.CORSOrigin = []string{"https://Chat.example.org"} }, "small letters"},
+		{"all of a domain", func(s *Serve) { s.CORSOrigin = []string{"https://*.example.org"} }, "--cors-origin"},
+		{"a port too much", func(s *Serve) { s.CORSOrigin = []string{"https://chat.example.org:443"} }, "leave it out"},
+		{"a certificate alone", func(s *Serve) { s.TLSCert = "c" }, "--tls-key"},
+		{"a TLS key alone", func(s *Serve) { s.TLSKey = "k" }, "--tls-cert"},
 		{"no slots", func(s *Serve) { s.Concurrency = 0 }, "--concurrency"},
 		{"less than no queue", func(s *Serve) { s.Queue = -1 }, "--queue"},
 		{"less than no pool", func(s *Serve) { s.Pool = -1 }, "--pool"},
@@ -65,6 +84,24 @@ func TestLoopback(t *testing.T) {
 		if got := (&Serve{Listen: listen}).Loopback(); got != want {
 			t.Errorf("%s: got %v", listen, got)
 		}
+	}
+}
+
+func TestHostNames(t *testing.T) {
+	for listen, want := range map[string]string{
+		"127.0.0.1:1": "ocp.test", "localhost:1": "ocp.test",
+		":1": "ocp.test box box.local", "0.0.0.0:1": "ocp.test 0.0.0.0 box box.local", "lan.test:1": "ocp.test lan.test box box.local",
+	} {
+		s := Serve{Listen: listen, AllowHost: []string{"ocp.test"}}
+		if got := strings.Join(s.HostNames("box"), " "); got != want {
+			t.Errorf("%s: got %q, want %q", listen, got, want)
+		}
+		if len(s.AllowHost) != 1 {
+			t.Errorf("%s: the setting has changed", listen)
+		}
+	}
+	if got := (&Serve{Listen: ":1"}).HostNames(""); len(got) != 0 {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -3,20 +3,14 @@ package server
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strings"
 
 	"ocp/internal/config"
 )
 
-// guard lets a request pass that may use the API.
+// guard lets a request pass that has a key, if there are keys.
 func (s *Server) guard(x *exchange) error {
-	if err := s.checkBrowser(x.r); err != nil {
-		return err
-	}
 	if len(s.options.Keys) == 0 {
 		return nil
 	}
@@ -55,43 +49,6 @@ func find(keys []config.Key, hash [sha256.Size]byte) *config.Key {
 		}
 	}
 	return found
-}
-
-// checkBrowser refuses what only a browser on a foreign page sends. A page may not read
-// a foreign server's answers, but its requests would cost turns all the same; and one
-// whose name was made to point to this machine could read them too, which Host shows.
-// No such page has a key, so that with keys a proxy in front may use its own name.
-func (s *Server) checkBrowser(r *http.Request) error {
-	if s.options.Loopback && len(s.options.Keys) == 0 && !isLoopback(r.Host) {
-		return &fault{
-			status:  http.StatusForbidden,
-			code:    "foreign_host",
-			message: "the Host header names another host: without keys this server answers to localhost and loopback addresses only",
-		}
-	}
-	for _, origin := range r.Header.Values("Origin") {
-		if u, err := url.Parse(origin); err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
-			return &fault{
-				status:  http.StatusForbidden,
-				code:    "foreign_origin",
-				message: "web pages of another origin may not use this server",
-			}
-		}
-	}
-	return nil
-}
-
-// isLoopback reports whether a Host header, with a port or without, names this machine.
-func isLoopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.IsLoopback()
 }
 
 func unauthorized(x *exchange, message string) *fault {

@@ -112,36 +112,3 @@ func TestKeysOfSDKs(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestOrigin(t *testing.T) {
-	r := start(t, Options{Loopback: true}, oneSlot)
-	for _, origin := range []string{"http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1:1", "file://", "http://localhost"} {
-		wantError(t, r.ask("GET", "/v1/models", "", "Origin", origin), http.StatusForbidden, "foreign_origin", "")
-		wantMessagesError(t, r.ask("OPTIONS", "/v1/messages", "", "Origin", origin), http.StatusForbidden, "permission_error", "origin")
-	}
-	if got := r.ask("GET", "/v1/models", "", "Origin", r.url); got.status != http.StatusOK {
-		t.Errorf("got %+v", got)
-	}
-	keyed := start(t, Options{Loopback: true, Keys: []config.Key{key("one")}}, oneSlot)
-	wantError(t, keyed.ask("GET", "/v1/models", "", "Origin", "http://evil.example", "X-Api-Key", "one"), http.StatusForbidden, "foreign_origin", "")
-}
-
-func TestHost(t *testing.T) {
-	local := start(t, Options{Loopback: true}, oneSlot)
-	keyed := start(t, Options{Loopback: true, Keys: []config.Key{key("one")}}, oneSlot)
-	public := start(t, Options{Models: []string{"opus"}, Keys: []config.Key{key("one")}}, oneSlot)
-	for _, host := range []string{"evil.example", "evil.example:3456", "localhost.evil.example", "192.168.0.1:3456", "0.0.0.0"} {
-		wantError(t, local.ask("GET", "/v1/models", host), http.StatusForbidden, "foreign_host", "")
-		wantMessagesError(t, local.ask("POST", "/v1/messages", host), http.StatusForbidden, "permission_error", "Host")
-		for _, r := range []*rig{keyed, public} {
-			if got := r.ask("GET", "/v1/models", host, "X-Api-Key", "one"); got.status != http.StatusOK {
-				t.Errorf("%s with a key got %+v", host, got)
-			}
-		}
-	}
-	for _, host := range []string{"localhost", "LOCALHOST:80", "127.0.0.1", "127.1.2.3:5", "[::1]", "[::1]:3456"} {
-		if got := local.ask("GET", "/v1/models", host); got.status != http.StatusOK {
-			t.Errorf("%s got %+v", host, got)
-		}
-	}
-}

@@ -72,7 +72,7 @@ func unsupportedMediaType() *fault {
 	return &fault{
 		status:  http.StatusUnsupportedMediaType,
 		code:    "unsupported_media_type",
-		message: "the Content-Type must be application/json in UTF-8",
+		message: "the Content-Type must be application/json in UTF-8 (curl: -H 'Content-Type: application/json')",
 	}
 }
 

@@ -36,7 +36,7 @@ func (s *Server) route(d *dialect, h handler, methods ...string) http.Handler {
 	return s.handle(d, s.guard, h, methods)
 }
 
-// open is a route that is open to all.
+// open is a route that wants no key.
 func (s *Server) open(d *dialect, h handler, methods ...string) http.Handler {
 	return s.handle(d, func(*exchange) error { return nil }, h, methods)
 }
@@ -51,10 +51,11 @@ func (s *Server) handle(d *dialect, guard, h handler, methods []string) http.Han
 			id:      "req_" + strings.ToLower(rand.Text()),
 			begun:   time.Now(),
 		}
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		for _, name := range d.idHeaders {
 			w.Header().Set(name, x.id)
 		}
-		err := x.run(guard, h, methods)
+		err := s.run(x, guard, h, methods)
 		begun := x.status != 0
 		if err != nil && !begun {
 			s.writeError(x, err)
@@ -70,7 +71,7 @@ func (s *Server) handle(d *dialect, guard, h handler, methods []string) http.Han
 	})
 }
 
-func (x *exchange) run(guard, h handler, methods []string) (err error) {
+func (s *Server) run(x *exchange, guard, h handler, methods []string) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &panicked{value: v, stack: debug.Stack()}
@@ -78,6 +79,16 @@ func (x *exchange) run(guard, h handler, methods []string) (err error) {
 	}()
 	if err := checkHeader(x.r); err != nil {
 		return err
+	}
+	if err := s.checkHost(x.r.Host); err != nil {
+		return err
+	}
+	preflight, err := s.checkPage(x, methods)
+	if err != nil {
+		return err
+	}
+	if preflight {
+		return s.writeNothing(x)
 	}
 	if err := guard(x); err != nil {
 		return err
@@ -96,6 +107,13 @@ type panicked struct {
 }
 
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// writeNothing sends a response without a body.
+func (s *Server) writeNothing(x *exchange) error {
+	x.status = http.StatusNoContent
+	x.w.WriteHeader(x.status)
+	return nil
+}
 
 // writeJSON sends a whole response. A failure to write is the client's going.
 func (s *Server) writeJSON(x *exchange, status int, body []byte) error {

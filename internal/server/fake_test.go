@@ -132,6 +132,9 @@ func newRig(t *testing.T, o Options, limits admission.Options) *rig {
 		gate:    admission.New(limits),
 		lines:   make(chan map[string]any, 1024),
 	}
+	if o.HostNames == nil && !o.Loopback {
+		o.HostNames = []string{"*"}
+	}
 	o.Backend, o.Admission, o.Logger, o.Version = r.backend, r.gate, slog.New(logSink{r.lines}), "1.2.3"
 	r.server = New(o)
 	return r
@@ -158,7 +161,8 @@ func startPiped(t *testing.T, o Options, limits admission.Options) (*rig, func()
 	t.Helper()
 	r := newRig(t, o, limits)
 	l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-	hs := &http.Server{Handler: r.server.Handler(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	hs := r.server.HTTP()
+	hs.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
 	go hs.Serve(l) // until Close
 	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return l.dial(), nil }}
 	r.client, r.url = &http.Client{Transport: transport}, "http://pipe"

@@ -58,8 +58,16 @@ type Options struct {
 	// otherwise answered with its name in the header Ocp-Ignored-Params.
 	StrictParams bool
 
-	Keys     []config.Key // of clients; if there are any, every route but /healthz wants one
-	Loopback bool         // only programs on this machine can reach the listener
+	Keys []config.Key // of clients; if there are any, every route but /healthz wants one
+
+	// Loopback says that only programs on this machine can reach the listener. They call it
+	// by a loopback address; beyond, any address will do.
+	Loopback bool
+	// HostNames are the names by which clients may call the server besides localhost; "*"
+	// for any.
+	HostNames []string
+	// Origins are those of web pages that may use the server, as browsers write them.
+	Origins []string
 
 	// TurnTimeout bounds a turn from the moment it has a slot; the wait for the slot
 	// has the same bound of its own. Default 10m.
@@ -74,6 +82,9 @@ type Options struct {
 	// BodyMemory bounds the bodies that are read and decoded at once, in bytes. It is at
 	// least MaxBody. Default 128 MiB.
 	BodyMemory int64
+	// HeaderTimeout bounds how long a request's line and headers may take to come in, the
+	// TLS handshake included. Default 10s.
+	HeaderTimeout time.Duration
 	// ReadTimeout bounds how long a request's body may take to come in. Default 30s.
 	ReadTimeout time.Duration
 	// WriteTimeout bounds each single write, so that a client which does not read
@@ -91,6 +102,7 @@ func (o Options) withDefaults() Options {
 	}{
 		{&o.TurnTimeout, 10 * time.Minute},
 		{&o.KeepAlive, 15 * time.Second},
+		{&o.HeaderTimeout, 10 * time.Second},
 		{&o.ReadTimeout, 30 * time.Second},
 		{&o.WriteTimeout, 30 * time.Second},
 	} {
