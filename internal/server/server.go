@@ -45,11 +45,12 @@ type Options struct {
 	Admission *admission.Gate // required
 	Models    []string        // the names in /v1/models
 	Version   string          // shown by /healthz
+	Mounts    []Mount         // further routes
 	Logger    *slog.Logger    // default: none
 
 	// Observers are told of every turn at each stage: when it begins, has a slot, has
-	// its session and its first text, and when its answer is over. They are called from
-	// the handler's goroutine, and must not block.
+	// its session and its first text, when its answer is being checked, and when it is
+	// over. They are called from the handler's goroutine, and must not block.
 	Observers []func(Trace)
 	// TraceDeltas records when each single delta came and went.
 	TraceDeltas bool
@@ -160,6 +161,9 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("/healthz", s.open(openaiDialect, s.healthz, http.MethodGet, http.MethodHead))
 	mux.Handle("/readyz", s.route(openaiDialect, s.readyz, http.MethodGet, http.MethodHead))
 	mux.Handle("/status", s.route(openaiDialect, s.status, http.MethodGet, http.MethodHead))
+	for _, m := range s.options.Mounts {
+		mux.Handle(m.Path, s.mount(m))
+	}
 	mux.Handle("/", s.route(openaiDialect, s.notFound))
 	return s.cleanOnly(mux)
 }
