@@ -67,8 +67,8 @@ func TestContinue(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := receive(ctx, t, s, nil)
-		if r.text != test.answer || r.finished == nil || !r.started || !s.Lasts() {
-			t.Fatalf("got %q, %v; started: %v, lasts: %v", r.text, r.err, r.started, s.Lasts())
+		if r.text != test.answer || r.finished == nil || !r.started || !r.verified || !s.Lasts() {
+			t.Fatalf("got %q, %v; started: %v, verified: %v, lasts: %v", r.text, r.err, r.started, r.verified, s.Lasts())
 		}
 		answer = r.text
 	}

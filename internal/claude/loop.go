@@ -212,6 +212,9 @@ func (l *sessionLoop) hooked(e hook.Event) {
 			r.stages.First = e.Received
 		}
 	case hook.Stop, hook.StopFailure:
+		if e.Name == hook.Stop && r.stages.Stopped.IsZero() {
+			l.take([]turn.Event{turn.Verifying{}}, nil)
+		}
 		r.stages.Stopped = e.Received
 		l.poke()
 	}

@@ -88,6 +88,7 @@ func processesOf(root string) []string {
 // result is what came of a turn.
 type result struct {
 	started  bool
+	verified bool // Verifying came
 	text     string
 	finished *turn.Finished
 	err      *turn.Error
@@ -123,6 +124,8 @@ func receive(ctx context.Context, t *testing.T, s *Session, observe func(turn.Ev
 		switch e := event.(type) {
 		case turn.Started:
 			r.started = true
+		case turn.Verifying:
+			r.verified = true
 		case turn.Delta:
 			r.text += e.Text
 		case turn.Finished:

@@ -24,6 +24,7 @@ type Trace struct {
 	Admitted time.Time // it had a slot; until then it was queued
 	Started  time.Time // its session was up
 	First    time.Time // its first text came
+	Stopped  time.Time // the CLI called the answer over; what remained was to check it
 	Answered time.Time // the answer was written, or its error
 
 	DeltaCount int // pieces of text that were passed on
@@ -58,6 +59,9 @@ func (s *Server) observe(t *turnRecord, event turn.Event) {
 			t.First = time.Now()
 			s.tell(t)
 		}
+	case turn.Verifying:
+		t.Stopped = time.Now()
+		s.tell(t)
 	case turn.Finished:
 		t.Finished = event
 	}

@@ -29,19 +29,19 @@ func TestTraceOfATurn(t *testing.T) {
 			received := time.Now()
 			fin := finished
 			fin.Stages = turn.Stages{Way: turn.Cold, Spawned: received, CLI: time.Second}
-			(<-r.backend.started).say(turn.Started{}, turn.Delta{Text: "the answer", Received: received}, turn.Delta{Text: "é"}, fin)
+			(<-r.backend.started).say(turn.Started{}, turn.Delta{Text: "the answer", Received: received}, turn.Delta{Text: "é"}, turn.Verifying{}, fin)
 			id := (<-got).header.Get("X-Request-Id")
 			told := untilOver(traces)
-			if len(told) != 5 {
+			if len(told) != 6 {
 				t.Errorf("told %d times of the stages and the end", len(told))
 			}
 			trace := told[len(told)-1]
-			wantInOrder(t, []time.Time{told[0].Begun, told[1].Admitted, told[2].Started, told[3].First, trace.Answered})
+			wantInOrder(t, []time.Time{told[0].Begun, told[1].Admitted, told[2].Started, told[3].First, told[4].Stopped, trace.Answered})
 			want := Trace{
 				ID: id, Dialect: "openai", Model: "opus", Streamed: row.streamed, Outcome: "ok", DeltaCount: 2, Bytes: len("the answeré"), Finished: fin,
 				Deltas: []DeltaTrace{{Bytes: len("the answer"), Received: received}, {Bytes: len("é")}},
 			}
-			if diff := cmp.Diff(want, trace, cmpopts.IgnoreFields(Trace{}, "Begun", "Admitted", "Started", "First", "Answered"), cmpopts.IgnoreFields(DeltaTrace{}, "Written")); diff != "" {
+			if diff := cmp.Diff(want, trace, cmpopts.IgnoreFields(Trace{}, "Begun", "Admitted", "Started", "First", "Stopped", "Answered"), cmpopts.IgnoreFields(DeltaTrace{}, "Written")); diff != "" {
 				t.Errorf("the trace differs (-want +got):\n%s", diff)
 			}
 			order := []time.Time{trace.Begun, trace.Admitted}

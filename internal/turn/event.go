@@ -3,7 +3,7 @@ package turn
 import "time"
 
 // Event is something a turn tells its client. After Finished, or after an error of
-// type *Error, there are no more. The events are Started, Delta and Finished.
+// type *Error, there are no more. The events are Started, Delta, Verifying and Finished.
 type Event interface{ event() }
 
 // Started says that the session is up and the turn is running.
@@ -14,6 +14,10 @@ type Delta struct {
 	Text     string
 	Received time.Time // of the hook call that completed it; zero for text of the transcript's
 }
+
+// Verifying says that the CLI has called the answer over: what remains is to check it
+// against the transcript. Text may still follow.
+type Verifying struct{}
 
 // Finished ends a turn whose answer is whole and was checked against the transcript.
 type Finished struct {
@@ -26,9 +30,10 @@ type Finished struct {
 	Stages       Stages // filled in by the session
 }
 
-func (Started) event()  {}
-func (Delta) event()    {}
-func (Finished) event() {}
+func (Started) event()   {}
+func (Delta) event()     {}
+func (Verifying) event() {}
+func (Finished) event()  {}
 
 // StopReason is the Messages API's stop_reason.
 type StopReason string
