@@ -18,6 +18,7 @@ func (b *backend) Report() server.Report {
 		Kept:       server.KeptReport{Off: b.launcher.Unkept(), Waiting: kept.Kept, Hits: kept.Hits, Evicted: kept.Evicted, Expired: kept.Expired, Died: kept.Died},
 		CLIVersion: h.CLIVersion, CLITested: claude.Tested(h.CLIVersion), Checking: h.Checking,
 		Faults: h.Faults, Warnings: h.Warnings,
+		Plan: h.Plan, SessionsStarted: h.Sessions,
 		HooksAccepted: h.Hooks.Accepted, HooksRefused: h.Hooks.Refused,
 	}
 }

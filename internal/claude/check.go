@@ -58,6 +58,9 @@ func (l *Launcher) checkWith(ctx context.Context, req prompt.Request) error {
 	if err = s.Give(ctx, req.Conversation, turn.Cold); err == nil {
 		_, err = s.Next(ctx)
 	}
+	if err == nil {
+		l.health.setPlan(s.plan(ctx))
+	}
 	if err := s.Close(); err != nil {
 		l.log.Warn("the session of the check did not close well", "session", shortID(s.id), "err", err)
 	}

@@ -31,9 +31,14 @@ func TestCheck(t *testing.T) {
 		says    string
 		fault   string
 		warning string
+		plan    string
 	}
 	together(t, map[string]row{
-		"well":              {steps: claudetest.Answer("never said")},
+		"well": {steps: claudetest.Answer("never said")},
+		"well, with a start screen": {
+			steps: session(boot, steps(claudetest.Step{Do: claudetest.Print, Text: " Claude Code v2.1.332\n Sonnet 4.6 · Claude Max · Ann's Organization\n"})),
+			plan:  "Claude Max",
+		},
 		"well, by commands": {steps: boot, change: func(o *Options) { o.HookTransport = Command }},
 		"a login dialog": {
 			steps: session(boot[:1], steps(claudetest.Step{Do: claudetest.Dialog, Text: claudetest.Login})),
@@ -73,6 +78,9 @@ func TestCheck(t *testing.T) {
 		h := l.Health()
 		if silent := test.says == "hooks do not reach ocp"; h.Silent != silent || h.HTTPSilent {
 			t.Errorf("silent %v, http silent %v", h.Silent, h.HTTPSilent)
+		}
+		if h.Plan != test.plan || h.Sessions != 1 {
+			t.Errorf("plan %q of %d sessions", h.Plan, h.Sessions)
 		}
 		if err == nil && !h.Proved {
 			t.Error("that hooks come is not proved")

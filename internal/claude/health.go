@@ -13,10 +13,12 @@ import (
 // a path or a secret.
 type Health struct {
 	CLIVersion string // as the CLI said it last; empty if it is not known
+	Plan       string // as the start screen of the last Check named it; empty if it was not seen
 	Checking   bool   // a Check runs
 	Faults     []string
 	Warnings   []string
 	Hooks      hook.Stats
+	Sessions   int64 // processes started, ever
 
 	// What the last Check has measured and what sessions have shown since.
 	Boot       time.Duration // from a session's launch to its SessionStart; 0 if none came
@@ -46,6 +48,7 @@ type health struct {
 	loggedIn bool   // something of a login was found, or none is needed
 	boot     time.Duration
 	proved   bool
+	plan     string
 }
 
 // started is told of each SessionStart.
@@ -97,12 +100,18 @@ func (h *health) setChecking(on bool) {
 	h.checking = on
 }
 
+func (h *health) setPlan(plan string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.plan = plan
+}
+
 // Health returns what is known now.
 func (l *Launcher) Health() Health {
 	h := &l.health
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	state := Health{CLIVersion: h.version, Checking: h.checking, Hooks: l.hooks.Stats(), Boot: h.boot, Silent: h.silent, HTTPSilent: h.http, Proved: h.proved}
+	state := Health{CLIVersion: h.version, Plan: h.plan, Sessions: l.started.Load(), Checking: h.checking, Hooks: l.hooks.Stats(), Boot: h.boot, Silent: h.silent, HTTPSilent: h.http, Proved: h.proved}
 	if h.version == "" {
 		state.Faults = append(state.Faults, "the version of the Claude Code CLI could not be read")
 	} else if !Tested(h.version) {

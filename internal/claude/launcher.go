@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -84,7 +85,8 @@ type Launcher struct {
 	socketDir string // to be removed at the end, if not empty
 	sessions  sync.WaitGroup
 	health    health
-	unkept    string // why no session lives on after its answer; empty if they do
+	started   atomic.Int64 // sessions
+	unkept    string       // why no session lives on after its answer; empty if they do
 
 	mu     sync.Mutex
 	models map[string]json.RawMessage // guarded by mu; see learn

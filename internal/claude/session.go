@@ -117,6 +117,7 @@ func (l *Launcher) start(key Key, check bool) (*Session, error) {
 		stop:   make(chan struct{}),
 		done:   make(chan struct{}),
 	}
+	l.started.Add(1)
 	l.sessions.Go(func() {
 		defer close(s.done)
 		s.closed = s.live()

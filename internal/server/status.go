@@ -22,7 +22,10 @@ type Report struct {
 	Faults     []string // why turns cannot be expected to go well
 	Warnings   []string // what is not as it should be
 
+	Plan string // as the CLI's start screen names it; empty if that was not seen
+
 	HooksAccepted, HooksRefused int64 // calls
+	SessionsStarted             int64 // processes of the CLI, ever
 
 	Pool PoolReport
 	Kept KeptReport
@@ -47,31 +50,35 @@ type KeptReport struct {
 	Died    int64  `json:"died"`    // ended by themselves while they waited
 }
 
-// readiness is the body of /readyz.
-type readiness struct {
+// Readiness is the body of /readyz.
+type Readiness struct {
 	Status  string   `json:"status"` // ready, checking or not_ready
 	Reasons []string `json:"reasons,omitempty"`
 }
 
-// status is the body of /status.
-type status struct {
-	readiness
+// Status is the state of a server, the body of /status.
+type Status struct {
+	Readiness
 	Version       string `json:"version"`
 	UptimeSeconds int64  `json:"uptime_seconds"`
 	CLI           struct {
-		Version string `json:"version"`
-		Tested  bool   `json:"tested"`
+		Version    string `json:"version"`
+		Tested     bool   `json:"tested"`
+		Plan       string `json:"plan,omitempty"`       // as its start screen names it
+		Entrypoint string `json:"entrypoint,omitempty"` // as its last answer's transcript names it
 	} `json:"cli"`
 	Sessions struct {
-		Running int `json:"running"`
-		Waiting int `json:"waiting"` // requests without a session yet
+		Running int   `json:"running"`
+		Waiting int   `json:"waiting"` // requests without a session yet
+		Started int64 `json:"started"` // processes, ever
 	} `json:"sessions"`
 	Limits struct {
 		Slots int `json:"slots"`
 		Queue int `json:"queue"`
 	} `json:"limits"`
-	Turns       map[string]int64 `json:"turns"` // by outcome
-	LastFailure *lastFailure     `json:"last_failure"`
+	Turns       map[string]int64 `json:"turns"`       // by outcome
+	InputDiffs  int64            `json:"input_diffs"` // messages that the CLI recorded otherwise than the client sent them
+	LastFailure *Failure         `json:"last_failure"`
 	HookCalls   struct {
 		Accepted int64 `json:"accepted"`
 		Refused  int64 `json:"refused"`
@@ -92,12 +99,18 @@ func (s *Server) readyz(x *exchange) error {
 }
 
 func (s *Server) status(x *exchange) error {
+	return s.writeState(x, http.StatusOK, s.Status())
+}
+
+// Status returns the state now.
+func (s *Server) Status() Status {
 	report, turns, gate := s.report(), s.tally.snapshot(), s.options.Admission.Stats()
-	body := status{
-		readiness:     s.readiness(report, turns),
+	body := Status{
+		Readiness:     s.readiness(report, turns),
 		Version:       s.options.Version,
 		UptimeSeconds: int64(time.Since(s.started) / time.Second),
 		Turns:         turns.outcomes,
+		InputDiffs:    turns.inputDiffs,
 		Pool:          report.Pool,
 		Kept:          report.Kept,
 		LastFailure:   turns.last,
@@ -107,10 +120,11 @@ func (s *Server) status(x *exchange) error {
 		body.Turns = map[string]int64{}
 	}
 	body.CLI.Version, body.CLI.Tested = report.CLIVersion, report.CLITested
-	body.Sessions.Running, body.Sessions.Waiting = gate.Running, gate.Waiting
+	body.CLI.Plan, body.CLI.Entrypoint = report.Plan, turns.entrypoint
+	body.Sessions.Running, body.Sessions.Waiting, body.Sessions.Started = gate.Running, gate.Waiting, report.SessionsStarted
 	body.Limits.Slots, body.Limits.Queue = s.options.Admission.Limits()
 	body.HookCalls.Accepted, body.HookCalls.Refused = report.HooksAccepted, report.HooksRefused
-	return s.writeState(x, http.StatusOK, body)
+	return body
 }
 
 func (s *Server) report() Report {
@@ -120,7 +134,7 @@ func (s *Server) report() Report {
 	return Report{}
 }
 
-func (s *Server) readiness(report Report, turns snapshot) readiness {
+func (s *Server) readiness(report Report, turns snapshot) Readiness {
 	reasons := slices.Clone(report.Faults)
 	if turns.refused {
 		reasons = append(reasons, "the upstream has refused the credentials, and no turn has gone well since: check the key, token or login of the CLI")
@@ -130,11 +144,11 @@ func (s *Server) readiness(report Report, turns snapshot) readiness {
 	}
 	switch {
 	case len(reasons) > 0:
-		return readiness{"not_ready", reasons}
+		return Readiness{"not_ready", reasons}
 	case report.Checking:
-		return readiness{"checking", []string{"the check of the Claude Code CLI at the start is not over"}}
+		return Readiness{"checking", []string{"the check of the Claude Code CLI at the start is not over"}}
 	}
-	return readiness{Status: "ready"}
+	return Readiness{Status: "ready"}
 }
 
 // warnings are those that the turns give cause for.

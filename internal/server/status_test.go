@@ -56,7 +56,7 @@ func (r *rig) turnEnded() {
 func (r *rig) wantReady(code int, status, reason string) {
 	r.t.Helper()
 	got := r.do("GET", "/readyz", "", "")
-	var body readiness
+	var body Readiness
 	if err := json.Unmarshal([]byte(got.body), &body); err != nil || got.status != code || body.Status != status ||
 		(reason == "") != (len(body.Reasons) == 0) || !strings.Contains(strings.Join(body.Reasons, "\n"), reason) {
 		r.t.Errorf("got %d %s (%v), want %d %s with %q", got.status, got.body, err, code, status, reason)
@@ -93,7 +93,7 @@ func TestStatus(t *testing.T) {
 	r, _ := startReporting(t, Options{}, Report{
 		CLIVersion: "2.1.332", CLITested: true, Warnings: []string{"odd"}, HooksAccepted: 7, HooksRefused: 1,
 	})
-	get := func() (body status) {
+	get := func() (body Status) {
 		t.Helper()
 		got := r.do("GET", "/status", "", "")
 		if err := json.Unmarshal([]byte(got.body), &body); err != nil || got.status != http.StatusOK || got.header.Get("Cache-Control") != "no-store" {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"sync"
@@ -16,11 +17,12 @@ type tally struct {
 	inputDiffs int64            // messages that the CLI recorded otherwise than the client sent them
 	succeeded  time.Time        // the last turn that ended well
 	refused    time.Time        // the last one that failed for the credentials
-	last       *lastFailure
+	last       *Failure
+	entrypoint string // of the last session that answered, as it says
 }
 
-// lastFailure is the last turn that failed other than by its client.
-type lastFailure struct {
+// Failure is the last turn that failed other than by its client.
+type Failure struct {
 	Kind    string    `json:"kind"`
 	Message string    `json:"message,omitempty"`
 	At      time.Time `json:"at"`
@@ -39,13 +41,14 @@ func (t *tally) count(record *turnRecord, err error) {
 	switch kind {
 	case "ok":
 		t.succeeded = now
+		t.entrypoint = cmp.Or(record.Finished.Session.Entrypoint, t.entrypoint)
 		return
 	case string(turn.Canceled), string(turn.Shutdown), "bad_request":
 		return
 	case string(turn.Authentication):
 		t.refused = now
 	}
-	t.last = &lastFailure{Kind: kind, Message: failureText(err), At: now.UTC().Truncate(time.Second)}
+	t.last = &Failure{Kind: kind, Message: failureText(err), At: now.UTC().Truncate(time.Second)}
 }
 
 // failureText is an error's message, unless it may quote the conversation, as the
@@ -63,7 +66,8 @@ type snapshot struct {
 	outcomes   map[string]int64
 	inputDiffs int64
 	refused    bool // the credentials were refused, and no turn has gone well since
-	last       *lastFailure
+	last       *Failure
+	entrypoint string
 }
 
 func (t *tally) snapshot() snapshot {
@@ -71,6 +75,6 @@ func (t *tally) snapshot() snapshot {
 	defer t.mu.Unlock()
 	return snapshot{
 		outcomes: maps.Clone(t.outcomes), inputDiffs: t.inputDiffs,
-		refused: t.refused.After(t.succeeded), last: t.last,
+		refused: t.refused.After(t.succeeded), last: t.last, entrypoint: t.entrypoint,
 	}
 }
