@@ -25,7 +25,7 @@ const module = "ocp"
 var house = map[string][]string{
 	// The program: parses the command, wires everything, maps errors to exit codes.
 	"cmd/ocp": {
-		"admission", "anthropic", "bench", "claude", "config", "hook", "messagesapi", "openai",
+		"admission", "anthropic", "bench", "claude", "config", "hook", "messagesapi", "metrics", "openai",
 		"pool", "probe", "prompt", "server", "terminal", "transcript", "turn",
 	},
 
@@ -75,6 +75,9 @@ var house = map[string][]string{
 	// The HTTP side. It declares what it needs of sessions and never sees one.
 	"server": {"admission", "anthropic", "config", "openai", "prompt", "turn"},
 
+	// What the server's observers make of turns, for Prometheus.
+	"metrics": {"server", "turn"},
+
 	// Named checks with evidence and remedy. To see what a session's turn is made of, the
 	// probes read hook calls and records themselves, and script the model.
 	"probe": {"claude", "config", "hook", "messagesapi", "prompt", "terminal", "transcript", "turn"},
@@ -107,6 +110,7 @@ var testOnly = []string{
 	"github.com/openai/openai-go",
 	"github.com/rogpeppe/go-internal",
 	"go.uber.org/goleak",
+	"go.yaml.in/yaml/v3",
 	"pgregory.net/rapid",
 }
 

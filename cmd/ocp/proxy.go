@@ -13,6 +13,7 @@ import (
 	"ocp/internal/admission"
 	"ocp/internal/claude"
 	"ocp/internal/config"
+	"ocp/internal/metrics"
 	"ocp/internal/server"
 )
 
@@ -55,7 +56,9 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 		backend: newBackend(c, models[0], launcher, logger), gate: admission.New(admission.Options{Slots: c.Concurrency, Queue: c.Queue}),
 		listener: listener, served: make(chan error, 1), checked: make(chan struct{}),
 	}
-	var observers []func(server.Trace)
+	status := func() server.Status { return p.api.Status() } // asked once it serves
+	counts := metrics.New(metrics.Options{Status: status, Version: version(), Models: models})
+	observers := []func(server.Trace){counts.Observe}
 	if observe != nil {
 		observers = append(observers, observe)
 	}
@@ -64,6 +67,7 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 		Admission:        p.gate,
 		Observers:        observers,
 		TraceDeltas:      observe != nil,
+		Mounts:           []server.Mount{counts.Mount()},
 		Version:          version(),
 		Logger:           logger,
 		Models:           models,

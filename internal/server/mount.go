@@ -45,17 +45,15 @@ func (s *Server) mount(m Mount) http.Handler {
 	if !m.Open {
 		return s.handle(openaiDialect, allowed, func(x *exchange) error { return serve(x, true) }, methods)
 	}
-	return s.handle(openaiDialect, s.checkPage, func(x *exchange) error {
+	return s.open(openaiDialect, func(x *exchange) error {
 		err := allowed(x)
 		if err != nil && !isUnauthorized(err) {
 			return err
 		}
 		x.w.Header().Del("WWW-Authenticate") // a browser would ask for a password
 		return serve(x, err == nil)
-	}, methods)
+	}, methods...)
 }
-
-func (s *Server) checkPage(x *exchange) error { return s.checkBrowser(x.r) }
 
 func isUnauthorized(err error) bool {
 	f, ok := errors.AsType[*fault](err)
