@@ -21,6 +21,7 @@ const doctorPrefix = "ocp-doctor-" // of the state directories, in the temporary
 // doctorCommand judges the setup that `ocp serve` with the same flags would run.
 type doctorCommand struct {
 	config.Serve
+	ConfigFile
 	JSON bool `name:"json" help:"JSON instead of a table."`
 	Fix  bool `help:"Put right what is safe to, and say what was done: the state directory and the mode of --api-key-file. Nothing is changed without."`
 }
@@ -32,7 +33,10 @@ func (c *doctorCommand) Run(ctx context.Context, p program) error {
 	if err != nil {
 		return fmt.Errorf("find ocp's own binary: %w", err)
 	}
-	in := probe.Surroundings{Env: p.env, EditorCommand: []string{self, "editor"}, SettingsErr: validate(c.Serve, p.env)}
+	in := probe.Surroundings{Env: p.env, EditorCommand: []string{self, "editor"}, SettingsErr: validate(c.Serve, p.env), ConfigExposed: c.exposed()}
+	if c.file != nil {
+		in.ConfigFile = c.file.Path
+	}
 	setup := probe.Look(ctx, c.Serve, in)
 	fixed := []string{}
 	if c.Fix {

@@ -42,16 +42,7 @@ func run(p program, args []string) int {
 	ctx, stop := signalContext()
 	defer stop()
 	code, exited := 0, false
-	parser, err := kong.New(&commands{},
-		kong.Name("ocp"),
-		kong.Description("Claude over the OpenAI and Anthropic HTTP APIs, through an interactive Claude Code session."),
-		kong.DefaultEnvars("OCP"),
-		kong.Writers(p.stdout, p.stderr),
-		kong.Exit(func(c int) { code, exited = c, true }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(p),
-	)
+	parser, err := newParser(&commands{}, p, kong.Exit(func(c int) { code, exited = c, true }), kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		fmt.Fprintln(p.stderr, "ocp:", err)
 		return 1
@@ -70,6 +61,17 @@ func run(p program, args []string) int {
 		return 1
 	}
 	return 0
+}
+
+func newParser(c *commands, p program, options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(c, append([]kong.Option{
+		kong.Name("ocp"),
+		kong.Description("Claude over the OpenAI and Anthropic HTTP APIs, through an interactive Claude Code session."),
+		kong.DefaultEnvars("OCP"),
+		kong.Writers(p.stdout, p.stderr),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Bind(p),
+	}, options...)...)
 }
 
 // signalContext is cancelled by SIGINT and SIGTERM; a second one ends the process at

@@ -14,12 +14,16 @@ import (
 
 type serveCommand struct {
 	config.Serve
+	ConfigFile
 }
 
 // Run serves until ctx is cancelled. Everything it has to say goes to stderr as log
 // lines; the address served on is in the line "serving".
 func (c *serveCommand) Run(ctx context.Context, p program) error {
 	logger := newLogger(p.stderr, c.LogLevel)
+	if c.exposed() {
+		logger.Warn("others can read the keys in the settings file: chmod 600 it, or use api-key-file", "file", c.file.Path)
+	}
 	settings, err := complete(c.Serve, p.env)
 	if err != nil {
 		return err

@@ -25,6 +25,8 @@ type Surroundings struct {
 	Env           []string
 	EditorCommand []string // as sessions would be given it
 	SettingsErr   error    // what serve has against the settings
+	ConfigFile    string   // the settings file that was read; empty if none was
+	ConfigExposed bool     // others can read keys in it
 }
 
 // Look gathers all of a setup that can be seen without a session. It changes nothing.
@@ -33,6 +35,7 @@ func Look(ctx context.Context, settings config.Serve, in Surroundings) *Setup {
 		Settings: settings, SettingsErr: in.SettingsErr, Now: time.Now(),
 		Login: claude.FindLogin(in.Env), Policy: claude.FindPolicy(in.Env), Proxies: claude.Proxies(in.Env),
 		CanEdit: claude.CanEdit(in.EditorCommand), Memory: availableMemory(),
+		ConfigFile: in.ConfigFile, ConfigExposed: in.ConfigExposed,
 	}
 	if settings.APIKeyFile != "" {
 		s.KeysExposed = exposed(settings.APIKeyFile)

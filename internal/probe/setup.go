@@ -17,6 +17,9 @@ type Setup struct {
 	SettingsErr error        // why serve would refuse them
 	KeysExposed bool         // others can read --api-key-file
 
+	ConfigFile    string // the settings file that was read; empty if none was
+	ConfigExposed bool   // others can read keys in it
+
 	CLI        string // path of the claude binary
 	FoundBy    string // how it was found
 	CLIErr     error  // why it was not
@@ -122,10 +125,16 @@ func (s *Setup) settings() Check {
 	case s.SettingsErr != nil:
 		return c.fail("change what is named: `ocp serve --help` lists the flags, each with its OCP_ variable",
 			"%s", strings.ReplaceAll(s.SettingsErr.Error(), "\n", "; "))
+	case s.ConfigExposed:
+		return c.warn("chmod 600 "+quoted(s.ConfigFile)+", or use api-key-file", "others can read the keys in the settings file %s", s.ConfigFile)
 	case s.KeysExposed:
 		return c.warn(fmt.Sprintf("chmod 600 %s, or ocp doctor --fix", quoted(s.Settings.APIKeyFile)), "others can read the hashes in --api-key-file")
 	}
-	return c.ok("%s, %d at once, pool %d, keep %d, hooks by %s", s.Settings.Listen, s.Settings.Concurrency, s.Settings.Pool, s.Settings.Keep, s.Settings.HookTransport)
+	from := ""
+	if s.ConfigFile != "" {
+		from = "; settings file " + s.ConfigFile
+	}
+	return c.ok("%s, %d at once, pool %d, keep %d, hooks by %s%s", s.Settings.Listen, s.Settings.Concurrency, s.Settings.Pool, s.Settings.Keep, s.Settings.HookTransport, from)
 }
 
 func (s *Setup) cliFound() Check {

@@ -50,6 +50,7 @@ func TestChecks(t *testing.T) {
 		{name: "good", change: func(*Setup) {}},
 		{"settings", func(s *Setup) { s.SettingsErr = errors.New("--queue: a\n--pool: b") }, []finding{{"settings", "fail", "--queue: a; --pool: b", "serve --help"}}},
 		{"keys for all to read", func(s *Setup) { s.KeysExposed, s.Settings.APIKeyFile = true, "/k 1" }, []finding{{"settings", "warn", "others can read", "chmod 600 '/k 1'"}}},
+		{"settings file with keys for all to read", func(s *Setup) { s.ConfigExposed, s.ConfigFile = true, "/c 1" }, []finding{{"settings", "warn", "settings file /c 1", "chmod 600 '/c 1'"}}},
 		{"no CLI", func(s *Setup) { s.CLIErr, s.Session = claude.ErrNotFound, nil }, append([]finding{
 			{"cli-found", "fail", "not found", claude.InstallCommand}, {"cli-version", "skip", "no CLI", ""},
 		}, noSession("cli-found failed")...)},
