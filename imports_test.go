@@ -26,11 +26,20 @@ var house = map[string][]string{
 	// The program: parses the command, wires everything, maps errors to exit codes.
 	"cmd/ocp": {
 		"admission", "anthropic", "bench", "claude", "config", "hook", "messagesapi", "metrics", "openai",
-		"pool", "probe", "prompt", "server", "terminal", "transcript", "turn",
+		"pool", "probe", "prompt", "server", "setup", "terminal", "transcript", "turn",
 	},
 
 	// Typed settings.
 	"config": {},
+
+	// The files that run ocp as a service, embedded where they lie.
+	"deploy": {},
+
+	// Changes of a person's own files: diff, backup. Pure but for the files.
+	"rewrite": {},
+
+	// The settings file and the service of a machine.
+	"setup": {"claude", "config", "deploy", "probe", "rewrite"},
 
 	// One wire dialect each. A dialect encodes the events of a turn, and decodes a
 	// request into a prompt.Conversation, which is why it knows prompt.
