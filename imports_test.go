@@ -86,6 +86,9 @@ var house = map[string][]string{
 
 	// What the server's observers make of turns, for Prometheus.
 	"metrics": {"server", "turn"},
+	// What no client would send, over a socket. Tests alone, apart from the server's own
+	// because fuzzing those would compile the official clients, for minutes.
+	"hostile": {"admission", "config", "prompt", "server", "turn"},
 
 	// Named checks with evidence and remedy. To see what a session's turn is made of, the
 	// probes read hook calls and records themselves, and script the model.

@@ -20,9 +20,11 @@ import (
 // a budget of memory; a request that finds it used up waits, for as long as a body may
 // take to come in.
 func readRequest[T any](s *Server, x *exchange, decode func(body []byte) (T, error)) (decoded T, err error) {
-	s.limitReading(x) // also of what net/http reads after a refusal
 	if err := checkContent(x.r.Header); err != nil {
 		return decoded, err
+	}
+	if x.r.ContentLength > s.options.MaxBody && x.r.Header.Get("Expect") != "" {
+		return decoded, tooLarge(s.options.MaxBody) // it waits to be asked for a body that would be refused
 	}
 	weight := x.r.ContentLength
 	if weight < 0 || weight > s.options.MaxBody { // unknown, or soon refused
@@ -77,6 +79,9 @@ func checkContent(h http.Header) error {
 		}
 	}
 	given := h.Get("Content-Type")
+	if len(h.Values("Content-Type")) > 1 { // not all of them may be JSON
+		return unsupportedMediaType()
+	}
 	if given == "" {
 		return nil
 	}
@@ -91,12 +96,8 @@ func checkContent(h http.Header) error {
 // bodyError says why the body of a request could not be read. client is the context of
 // its connection.
 func bodyError(client context.Context, err error) error {
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &fault{
-			status:  http.StatusRequestEntityTooLarge,
-			code:    "request_too_large",
-			message: fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit),
-		}
+	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return tooLarge(over.Limit)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &fault{
@@ -109,4 +110,12 @@ func bodyError(client context.Context, err error) error {
 		return &fault{status: http.StatusBadRequest, message: "the request body could not be read"}
 	}
 	return clientGone(err)
+}
+
+func tooLarge(limit int64) *fault {
+	return &fault{
+		status:  http.StatusRequestEntityTooLarge,
+		code:    "request_too_large",
+		message: fmt.Sprintf("the request body is larger than %d bytes", limit),
+	}
 }

@@ -51,6 +51,11 @@ func (s *Server) handle(d *dialect, guard, h handler, methods []string) http.Han
 			id:      "req_" + strings.ToLower(rand.Text()),
 			begun:   time.Now(),
 		}
+		if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+			// A Content-Length besides is not seen here. Somebody in front may have gone by it,
+			// and taken for the body what would be the next request (RFC 9112, 6.3).
+			w.Header().Set("Connection", "close")
+		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		for _, name := range d.idHeaders {
 			w.Header().Set(name, x.id)
@@ -77,6 +82,9 @@ func (s *Server) run(x *exchange, guard, h handler, methods []string) (err error
 			err = &panicked{value: v, stack: debug.Stack()}
 		}
 	}()
+	if x.r.ContentLength != 0 {
+		s.limitReading(x) // also of what net/http reads behind a refusal
+	}
 	if err := checkHeader(x.r); err != nil {
 		return err
 	}
