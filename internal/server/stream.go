@@ -108,5 +108,9 @@ func (st *stream) writeNow(p []byte) error {
 	if _, err := st.x.w.Write(p); err != nil {
 		return err
 	}
-	return st.x.control.Flush()
+	if err := st.x.control.Flush(); err != nil || st.x.r.ProtoMajor == 1 {
+		return err
+	}
+	// Over HTTP/2 it would end the response when it passes, with no write under way (Go 1.26).
+	return st.x.control.SetWriteDeadline(time.Time{})
 }
