@@ -25,7 +25,7 @@ const module = "ocp"
 var house = map[string][]string{
 	// The program: parses the command, wires everything, maps errors to exit codes.
 	"cmd/ocp": {
-		"admission", "anthropic", "bench", "claude", "config", "hook", "messagesapi", "metrics", "openai",
+		"admission", "anthropic", "bench", "certificate", "claude", "config", "hook", "messagesapi", "metrics", "openai",
 		"pool", "probe", "prompt", "server", "setup", "terminal", "transcript", "turn",
 	},
 
@@ -92,10 +92,13 @@ var house = map[string][]string{
 
 	// Named checks with evidence and remedy. To see what a session's turn is made of, the
 	// probes read hook calls and records themselves, and script the model.
-	"probe": {"claude", "config", "hook", "messagesapi", "prompt", "terminal", "transcript", "turn"},
+	"probe": {"certificate", "claude", "config", "hook", "messagesapi", "prompt", "terminal", "transcript", "turn"},
 
 	// Figures of measured turns. Pure, and nothing of a check: so not in probe.
 	"bench": {},
+
+	// The server's TLS certificate.
+	"certificate": {},
 
 	// The scripted Messages API.
 	"messagesapi": {},

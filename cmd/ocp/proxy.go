@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ocp/internal/admission"
+	"ocp/internal/certificate"
 	"ocp/internal/claude"
 	"ocp/internal/config"
 	"ocp/internal/metrics"
@@ -27,7 +28,8 @@ type proxy struct {
 	api      *server.Server
 	http     *http.Server
 	listener net.Listener
-	served   chan error // the end of http.Serve
+	tls      *certificate.Files // nil without TLS
+	served   chan error         // the end of http.Serve
 
 	cancelCheck context.CancelFunc
 	checked     chan struct{} // closed when the start-up check is over
@@ -42,6 +44,12 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 	if err != nil {
 		return nil, err
 	}
+	var files *certificate.Files
+	if c.TLSCert != "" {
+		if files, err = certificate.Open(c.TLSCert, c.TLSKey, logger); err != nil {
+			return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
+		}
+	}
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
@@ -54,7 +62,7 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 	models := append(claude.Models(cli), c.Models...)
 	p := &proxy{
 		backend: newBackend(c, models[0], launcher, logger), gate: admission.New(admission.Options{Slots: c.Concurrency, Queue: c.Queue}),
-		listener: listener, served: make(chan error, 1), checked: make(chan struct{}),
+		listener: listener, tls: files, served: make(chan error, 1), checked: make(chan struct{}),
 	}
 	status := func() server.Status { return p.api.Status() } // asked once it serves
 	counts := metrics.New(metrics.Options{Status: status, Version: version(), Models: models})
@@ -81,10 +89,20 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 		IdleTimeout:      c.IdleTimeout,
 		KeepAlive:        c.KeepAlive,
 	})
-	p.http = p.api.HTTP()
-	go func() { p.served <- p.http.Serve(listener) }()
+	p.serve()
 	p.startCheck(c.StartCheck, logger)
 	return p, nil
+}
+
+// serve begins to, until close.
+func (p *proxy) serve() {
+	p.http = p.api.HTTP()
+	if p.tls == nil {
+		go func() { p.served <- p.http.Serve(p.listener) }()
+		return
+	}
+	p.http.TLSConfig = p.tls.Config()
+	go func() { p.served <- p.http.ServeTLS(p.listener, "", "") }() // the files are in the config
 }
 
 // startCheck begins the start-up check, if it is wanted. close ends it.
@@ -124,7 +142,13 @@ func newLauncher(c config.Serve, cli string, env []string, logger *slog.Logger) 
 	})
 }
 
-func (p *proxy) url() string { return "http://" + p.listener.Addr().String() }
+func (p *proxy) url() string {
+	scheme := "http://"
+	if p.tls != nil {
+		scheme = "https://"
+	}
+	return scheme + p.listener.Addr().String()
+}
 
 // close ends streams with an error event first, then the connections, then what is
 // left of the sessions.

@@ -37,6 +37,9 @@ func (c *serveCommand) Run(ctx context.Context, p program) error {
 		return err
 	}
 	logger.Info("serving", "url", proxy.url(), "version", version(), "claude", cli, "state_dir", settings.StateDir)
+	if settings.TLSCert == "" && !settings.Loopback() {
+		logger.Warn("keys and conversations go over the network in clear: give --tls-cert and --tls-key, unless a proxy in front encrypts them")
+	}
 	if !settings.StartCheck && !claude.Tested(cli) { // the check says it otherwise
 		logger.Warn("ocp was not tested with this release of Claude Code", "claude", cli, "tested", claude.TestedVersions)
 	}

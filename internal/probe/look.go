@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ocp/internal/certificate"
 	"ocp/internal/claude"
 	"ocp/internal/config"
 )
@@ -41,6 +43,13 @@ func Look(ctx context.Context, settings config.Serve, in Surroundings) *Setup {
 		s.KeysExposed = exposed(settings.APIKeyFile)
 		if _, err := settings.Keys(); err != nil {
 			s.SettingsErr = errors.Join(s.SettingsErr, err)
+		}
+	}
+	if settings.TLSCert != "" {
+		s.TLSExposed = exposed(settings.TLSKey)
+		files, err := certificate.Open(settings.TLSCert, settings.TLSKey, slog.New(slog.DiscardHandler))
+		if s.TLSErr = err; err == nil {
+			s.TLSExpires = files.Expires()
 		}
 	}
 	s.lookAtCLI(ctx, in.Env)

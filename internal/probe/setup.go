@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"ocp/internal/certificate"
 	"ocp/internal/claude"
 	"ocp/internal/config"
 	"ocp/internal/turn"
@@ -17,8 +18,11 @@ type Setup struct {
 	SettingsErr error        // why serve would refuse them
 	KeysExposed bool         // others can read --api-key-file
 
-	ConfigFile    string // the settings file that was read; empty if none was
-	ConfigExposed bool   // others can read keys in it
+	ConfigFile    string    // the settings file that was read; empty if none was
+	ConfigExposed bool      // others can read keys in it
+	TLSErr        error     // why --tls-cert and --tls-key cannot be used
+	TLSExpires    time.Time // when the certificate does
+	TLSExposed    bool      // others can read its key
 
 	CLI        string // path of the claude binary
 	FoundBy    string // how it was found
@@ -77,7 +81,7 @@ const slowBoot = 5 * time.Second
 // Checks judges the setup. A check that an earlier failure explains is skipped.
 func (s *Setup) Checks() []Check {
 	return []Check{
-		s.settings(),
+		s.settings(), s.tls(),
 		s.cliFound(), s.cliVersion(),
 		s.configDir(), s.login(),
 		s.stateDir(), s.instance(), s.port(),
@@ -135,6 +139,27 @@ func (s *Setup) settings() Check {
 		from = "; settings file " + s.ConfigFile
 	}
 	return c.ok("%s, %d at once, pool %d, keep %d, hooks by %s%s", s.Settings.Listen, s.Settings.Concurrency, s.Settings.Pool, s.Settings.Keep, s.Settings.HookTransport, from)
+}
+
+func (s *Setup) tls() Check {
+	c := Check{ID: "tls", Claim: "what goes over a network is encrypted"}
+	expires := s.TLSExpires.UTC().Format("2006-01-02 15:04 MST")
+	const renew = "renew it; a running ocp takes it up by itself"
+	switch {
+	case s.Settings.TLSCert == "" && s.Settings.Loopback():
+		return c.ok("not needed: %s is on this machine alone", s.Settings.Listen)
+	case s.Settings.TLSCert == "":
+		return c.warn("give --tls-cert and --tls-key, unless a proxy in front encrypts it or the network is your own", "keys and conversations go over the network of %s in clear", s.Settings.Listen)
+	case s.TLSErr != nil:
+		return c.fail("give --tls-cert a certificate and --tls-key the key that belongs to it, both in PEM", "%v", s.TLSErr)
+	case s.TLSExpires.Before(s.Now):
+		return c.fail(renew, "the certificate expired on %s", expires)
+	case s.TLSExpires.Before(s.Now.Add(certificate.Soon)):
+		return c.warn(renew, "the certificate expires on %s", expires)
+	case s.TLSExposed:
+		return c.warn("chmod 600 "+quoted(s.Settings.TLSKey), "others can read the private key in %s", s.Settings.TLSKey)
+	}
+	return c.ok("the certificate in %s expires on %s", s.Settings.TLSCert, expires)
 }
 
 func (s *Setup) cliFound() Check {

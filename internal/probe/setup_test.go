@@ -51,6 +51,14 @@ func TestChecks(t *testing.T) {
 		{"settings", func(s *Setup) { s.SettingsErr = errors.New("--queue: a\n--pool: b") }, []finding{{"settings", "fail", "--queue: a; --pool: b", "serve --help"}}},
 		{"keys for all to read", func(s *Setup) { s.KeysExposed, s.Settings.APIKeyFile = true, "/k 1" }, []finding{{"settings", "warn", "others can read", "chmod 600 '/k 1'"}}},
 		{"settings file with keys for all to read", func(s *Setup) { s.ConfigExposed, s.ConfigFile = true, "/c 1" }, []finding{{"settings", "warn", "settings file /c 1", "chmod 600 '/c 1'"}}},
+		{"in clear", func(s *Setup) { s.Settings.Listen = ":3456" }, []finding{{"tls", "warn", "in clear", "--tls-cert"}}},
+		{"encrypted", func(s *Setup) { s.Settings.Listen, s.Settings.TLSCert, s.TLSExpires = ":3456", "/c", future }, nil},
+		{"no certificate", func(s *Setup) { s.Settings.TLSCert, s.TLSErr = "/c", errors.New("no such file") }, []finding{{"tls", "fail", "no such file", "PEM"}}},
+		{"expired certificate", func(s *Setup) { s.Settings.TLSCert, s.TLSExpires = "/c", past }, []finding{{"tls", "fail", "expired on 1970-01-01 00:00 UTC", "renew"}}},
+		{"expiring certificate", func(s *Setup) { s.Settings.TLSCert, s.TLSExpires = "/c", s.Now.Add(time.Hour) }, []finding{{"tls", "warn", "expires on 1970-01-01 01:16 UTC", "renew"}}},
+		{"exposed certificate", func(s *Setup) {
+			s.Settings.TLSCert, s.Settings.TLSKey, s.TLSExpires, s.TLSExposed = "/c", "/k", future, true
+		}, []finding{{"tls", "warn", "others can read the private key in /k", "chmod 600 '/k'"}}},
 		{"no CLI", func(s *Setup) { s.CLIErr, s.Session = claude.ErrNotFound, nil }, append([]finding{
 			{"cli-found", "fail", "not found", claude.InstallCommand}, {"cli-version", "skip", "no CLI", ""},
 		}, noSession("cli-found failed")...)},
@@ -193,7 +201,7 @@ func TestCheckNames(t *testing.T) {
 	for _, c := range good().Checks() {
 		ids = append(ids, c.ID)
 	}
-	const want = "settings cli-found cli-version config-dir login state-dir instance port disk memory going-on proxy session hooks boot"
+	const want = "settings tls cli-found cli-version config-dir login state-dir instance port disk memory going-on proxy session hooks boot"
 	if got := strings.Join(ids, " "); got != want {
 		t.Errorf("got %s", got)
 	}
