@@ -44,7 +44,7 @@ func openLane(p program, way benchWay, settings config.Serve, cli string, env []
 	l := &benchLane{way: way, state: state, client: &http.Client{Transport: &http.Transport{}}, traces: make(chan server.Trace, 1)}
 	settings.StateDir = state
 	way.settings(&settings)
-	l.proxy, err = startProxy(settings, cli, env, newLogger(p.stderr, level), func(t server.Trace) {
+	l.proxy, err = startProxy(settings, cli, env, newLogger(p.stderr, level, "text"), func(t server.Trace) {
 		if t.Outcome != "" {
 			l.traces <- t
 		}

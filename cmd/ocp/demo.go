@@ -101,7 +101,7 @@ func (c *demoCommand) serve(ctx context.Context, p program, modelURL, state stri
 	if err != nil {
 		return nil, "", err
 	}
-	proxy, err := startProxy(settings, cli, scriptedEnv(p, modelURL), newLogger(p.stderr, c.LogLevel), nil)
+	proxy, err := startProxy(settings, cli, scriptedEnv(p, modelURL), newLogger(p.stderr, c.LogLevel, "text"), nil)
 	return proxy, cli, err
 }
 

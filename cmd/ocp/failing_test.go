@@ -88,7 +88,7 @@ func TestFailuresLeaveNothing(t *testing.T) {
 	for _, n := range status.Turns {
 		turns += n
 	}
-	lines := strings.Count(r.log.String(), "msg=turn ")
+	lines := strings.Count(r.log.String(), `"msg":"turn"`)
 	if want := requests + len(all); status.Turns["ok"] != 0 || turns != want || lines != want {
 		t.Errorf("%d turns are counted and %d logged, want %d and none ok: %v", turns, lines, want, status.Turns)
 	}

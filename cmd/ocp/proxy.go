@@ -78,6 +78,7 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 		Mounts:           []server.Mount{counts.Mount()},
 		Version:          version(),
 		Logger:           logger,
+		LogContent:       c.LogContent,
 		Models:           models,
 		StrictParams:     c.StrictParams,
 		Keys:             keys,

@@ -20,7 +20,7 @@ type serveCommand struct {
 // Run serves until ctx is cancelled. Everything it has to say goes to stderr as log
 // lines; the address served on is in the line "serving".
 func (c *serveCommand) Run(ctx context.Context, p program) error {
-	logger := newLogger(p.stderr, c.LogLevel)
+	logger := newLogger(p.stderr, c.LogLevel, c.LogFormat)
 	if c.exposed() {
 		logger.Warn("others can read the keys in the settings file: chmod 600 it, or use api-key-file", "file", c.file.Path)
 	}
@@ -39,6 +39,9 @@ func (c *serveCommand) Run(ctx context.Context, p program) error {
 	logger.Info("serving", "url", proxy.url(), "version", version(), "claude", cli, "state_dir", settings.StateDir)
 	if settings.TLSCert == "" && !settings.Loopback() {
 		logger.Warn("keys and conversations go over the network in clear: give --tls-cert and --tls-key, unless a proxy in front encrypts them")
+	}
+	if settings.LogContent {
+		logger.Warn("THE LOG HOLDS THE TEXTS OF ALL PROMPTS AND ANSWERS (--log-content): keep it as safe as they must be, and do not send it to others")
 	}
 	if !settings.StartCheck && !claude.Tested(cli) { // the check says it otherwise
 		logger.Warn("ocp was not tested with this release of Claude Code", "claude", cli, "tested", claude.TestedVersions)
@@ -80,8 +83,23 @@ func complete(s config.Serve, env []string) (config.Serve, error) {
 	return s, nil
 }
 
-func newLogger(w io.Writer, level string) *slog.Logger {
+// newLogger makes a logger of a format of --log-format.
+func newLogger(w io.Writer, level, format string) *slog.Logger {
 	var l slog.Level
 	_ = l.UnmarshalText([]byte(level)) // the command line allows valid levels only
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l}))
+	options := slog.HandlerOptions{Level: l}
+	if format == "json" {
+		options.ReplaceAttr = durationsInWords
+		return slog.New(slog.NewJSONHandler(w, &options))
+	}
+	return slog.New(slog.NewTextHandler(w, &options))
+}
+
+// durationsInWords has durations as the text format has them: JSON's would be bare
+// numbers.
+func durationsInWords(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }

@@ -2,10 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -32,6 +32,12 @@ func TestMain(m *testing.M) {
 
 // credential is what the proxy's sessions have; nobody else may ever see it.
 const credential = "sk-ant-canary-of-the-stand-in-test"
+
+// question is what every request asks. Neither it nor any text of an answer may be in what
+// an operator sees.
+const question = "hello, canary of the prompt"
+
+var unseen = []string{credential, "canary of the prompt", "half an answer", "You said", "API Error"}
 
 // rig is the whole proxy in this process, with the stand-in for its CLI.
 type rig struct {
@@ -68,17 +74,26 @@ func serveRelease(t *testing.T, release string, change func(*config.Serve)) *rig
 	}
 	r := &rig{t: t, state: c.StateDir, log: &logBuffer{}, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "ANTHROPIC_API_KEY=" + credential}
-	p, err := startProxy(c, release, env, slog.New(slog.NewTextHandler(r.log, nil)), nil)
+	p, err := startProxy(c, release, env, newLogger(r.log, "debug", "json"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.url = p.url()
 	t.Cleanup(func() {
+		seen := map[string]string{}
+		for _, path := range []string{"/metrics", "/status"} {
+			seen[path] = r.get(path)
+		}
 		if err := p.close(); err != nil {
 			t.Error(err)
 		}
-		if strings.Contains(r.log.String(), credential) {
-			t.Error("the log holds the credential")
+		seen["the log"] = r.log.String()
+		for where, text := range seen {
+			for _, secret := range unseen {
+				if strings.Contains(text, secret) {
+					t.Errorf("%s holds %q", where, secret)
+				}
+			}
 		}
 		if t.Failed() {
 			t.Logf("the log:\n%s", r.log)
@@ -129,7 +144,7 @@ var paths = []string{"/v1/chat/completions", "/v1/responses", "/v1/messages"}
 // request is a question on a route.
 func (r *rig) request(path, model string, stream bool) *http.Request {
 	r.t.Helper()
-	messages := []any{map[string]any{"role": "user", "content": "hello"}}
+	messages := []any{map[string]any{"role": "user", "content": question}}
 	body := map[string]any{"model": model, "stream": stream, "messages": messages}
 	switch path {
 	case "/v1/responses":
@@ -176,18 +191,25 @@ type state struct {
 
 func (r *rig) status() (s state) {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.url+"/status", nil)
+	body := r.get("/status")
+	if err := json.Unmarshal([]byte(body), &s); err != nil {
+		r.t.Fatalf("%v in %s", err, body)
+	}
+	return s
+}
+
+// get returns what is at a path, at the end of a test too.
+func (r *rig) get(path string) string {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(context.WithoutCancel(r.t.Context()), http.MethodGet, r.url+path, nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	got, err := r.do(req)
-	if err != nil {
-		r.t.Fatal(err)
+	if err != nil || got.status != http.StatusOK {
+		r.t.Errorf("%s: %+v, %v", path, got, err)
 	}
-	if err := json.Unmarshal([]byte(got.body), &s); err != nil {
-		r.t.Fatalf("%v in %s", err, got.body)
-	}
-	return s
+	return got.body
 }
 
 // eventually waits for what nothing announces: a process gone, a descriptor closed.

@@ -48,7 +48,9 @@ type Serve struct {
 	HookTransport   string   `default:"http" enum:"http,command" help:"How the CLI's hooks reach ocp: http, or command where a policy forbids http hooks."`
 	PassEnv         []string `placeholder:"NAME" help:"Further variables of ocp's environment that sessions get."`
 	KeepTranscripts bool     `help:"Keep every session's transcript in the state directory. They hold the conversations."`
-	LogLevel        string   `default:"info" enum:"debug,info,warn,error" help:"The least severe log lines shown: debug, info, warn or error. None holds text of a conversation."`
+	LogLevel        string   `default:"info" enum:"debug,info,warn,error" help:"The least severe log lines shown: debug, info, warn or error."`
+	LogFormat       string   `default:"text" enum:"text,json" help:"How log lines are written: text, or json with one object a line."`
+	LogContent      bool     `help:"Log the texts of prompts and answers, up to 64 KB each. Otherwise no line holds any."`
 }
 
 // maxConcurrency is far beyond what one machine runs: a session takes 120–155 MB of

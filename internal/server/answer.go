@@ -41,6 +41,9 @@ func (s *Server) answer(x *exchange, a answer) error {
 		eachDelta: s.options.TraceDeltas,
 	}
 	s.tell(x.turn)
+	if s.options.LogContent {
+		x.content = &content{prompt: a.prompt.Conversation}
+	}
 
 	leave, err := s.enter()
 	if err != nil {
@@ -125,6 +128,7 @@ func (s *Server) runTurn(ctx context.Context, x *exchange, a answer, emit func(t
 			return turn.Finished{}, asTurnError(ctx, err)
 		}
 		s.observe(x.turn, event)
+		x.content.add(event)
 		if err := emit(event); err != nil {
 			return turn.Finished{}, err
 		}

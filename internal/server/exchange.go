@@ -21,6 +21,7 @@ type exchange struct {
 	begun   time.Time
 	status  int         // what was sent; zero while nothing was
 	turn    *turnRecord // nil if the request is not for a turn
+	content *content    // of the turn; nil unless Options.LogContent
 	caller  string      // the hash of the key that was sent, if keys are wanted
 	key     string      // the name of that key; may be empty
 }

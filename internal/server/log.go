@@ -37,6 +37,9 @@ func (s *Server) log(x *exchange, err error) {
 		attrs = append(attrs, slog.String("stack", string(p.stack)))
 	}
 	s.options.Logger.LogAttrs(context.Background(), level, message, attrs...)
+	if x.content != nil {
+		s.options.Logger.LogAttrs(context.Background(), slog.LevelInfo, "content", append([]slog.Attr{slog.String("id", x.id)}, x.content.attrs()...)...)
+	}
 }
 
 func (t *turnRecord) attrs() []slog.Attr {
@@ -51,7 +54,7 @@ func (t *turnRecord) attrs() []slog.Attr {
 	for _, at := range []struct {
 		name string
 		time time.Time
-	}{{"queued_ms", t.Admitted}, {"started_ms", t.Started}, {"first_ms", t.First}} {
+	}{{"queued_ms", t.Admitted}, {"started_ms", t.Started}, {"first_ms", t.First}, {"stopped_ms", t.Stopped}} {
 		if !at.time.IsZero() {
 			attrs = append(attrs, millis(at.name, t.Begun, at.time))
 		}
@@ -60,6 +63,11 @@ func (t *turnRecord) attrs() []slog.Attr {
 		attrs = append(attrs,
 			slog.String("served", fin.Model),
 			slog.String("stop", string(fin.StopReason)),
+			slog.String("way", string(fin.Stages.Way)),
+			slog.Int("input_tokens", fin.Usage.Input),
+			slog.Int("cache_read_tokens", fin.Usage.CacheRead),
+			slog.Int("cache_creation_tokens", fin.Usage.CacheCreation),
+			slog.Int("output_tokens", fin.Usage.Output),
 			slog.Int("reordered", fin.Stats.Reordered),
 			slog.Int("duplicates", fin.Stats.Duplicates),
 			slog.Int("topped_up", fin.Stats.ToppedUp),

@@ -48,6 +48,9 @@ type Options struct {
 	Mounts    []Mount         // further routes
 	Logger    *slog.Logger    // default: none
 
+	// LogContent logs the texts of conversations too. Otherwise no line holds any.
+	LogContent bool
+
 	// Observers are told of every turn at each stage: when it begins, has a slot, has
 	// its session and its first text, when its answer is being checked, and when it is
 	// over. They are called from the handler's goroutine, and must not block.
