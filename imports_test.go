@@ -25,8 +25,9 @@ const module = "ocp"
 var house = map[string][]string{
 	// The program: parses the command, wires everything, maps errors to exit codes.
 	"cmd/ocp": {
-		"admission", "anthropic", "bench", "certificate", "claude", "config", "hook", "messagesapi", "metrics", "openai",
-		"pool", "probe", "prompt", "server", "setup", "terminal", "transcript", "turn",
+		"admission", "anthropic", "bench", "certificate", "claude", "config", "connect", "hook",
+		"messagesapi", "metrics", "openai", "pool", "probe", "prompt", "rewrite", "server", "setup",
+		"terminal", "transcript", "turn",
 	},
 
 	// Typed settings.
@@ -37,6 +38,9 @@ var house = map[string][]string{
 
 	// Changes of a person's own files: diff, backup. Pure but for the files.
 	"rewrite": {},
+
+	// The settings of other programs. Pure.
+	"connect": {},
 
 	// The settings file and the service of a machine.
 	"setup": {"claude", "config", "deploy", "probe", "rewrite"},

@@ -17,6 +17,7 @@ import (
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Serve the API until interrupted."`
 	Setup   setupCommand   `cmd:"" help:"Set ocp up on this machine: settings file and service. To be run again at will."`
+	Connect connectCommand `cmd:"" help:"Show, or write, the settings by which another program reaches ocp."`
 	Demo    demoCommand    `cmd:"" help:"Show one streamed answer of the real CLI and a scripted model. Needs no account."`
 	Doctor  doctorCommand  `cmd:"" help:"Say what is wrong with a setup of serve, and what to do about it. It takes the flags of serve."`
 	Bench   benchCommand   `cmd:"" help:"Measure where the time of a turn goes. Needs no account."`
