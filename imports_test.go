@@ -26,12 +26,18 @@ var house = map[string][]string{
 	// The program: parses the command, wires everything, maps errors to exit codes.
 	"cmd/ocp": {
 		"admission", "anthropic", "bench", "certificate", "claude", "config", "connect", "hook",
-		"messagesapi", "metrics", "openai", "pool", "probe", "prompt", "rewrite", "server", "setup",
-		"terminal", "transcript", "turn",
+		"messagesapi", "metrics", "openai", "pool", "probe", "prompt", "quota", "rewrite", "server",
+		"setup", "store", "terminal", "transcript", "turn",
 	},
 
 	// Typed settings.
-	"config": {},
+	"config": {"quota"},
+
+	// What clients use, against their limits. Pure.
+	"quota": {},
+
+	// Keys and usage on disk.
+	"store": {"quota"},
 
 	// The files that run ocp as a service, embedded where they lie.
 	"deploy": {},
@@ -86,7 +92,7 @@ var house = map[string][]string{
 	"admission": {},
 
 	// The HTTP side. It declares what it needs of sessions and never sees one.
-	"server": {"admission", "anthropic", "config", "openai", "prompt", "turn"},
+	"server": {"admission", "anthropic", "config", "openai", "prompt", "quota", "turn"},
 
 	// What the server's observers make of turns, for Prometheus.
 	"metrics": {"server", "turn"},
