@@ -27,6 +27,9 @@ type Serve struct {
 	TLSCert    string   `name:"tls-cert" placeholder:"FILE" help:"Serve https with this certificate and those that signed it, in PEM. A changed file is taken up without a restart."`
 	TLSKey     string   `name:"tls-key" placeholder:"FILE" help:"The certificate's private key, in PEM."`
 
+	// StoredKeys says that the state directory's store has keys too. It is no setting.
+	StoredKeys bool `kong:"-"`
+
 	Concurrency int    `default:"2" help:"How many turns run at once. A session takes about 250 MB while it runs."`
 	Pool        int    `default:"1" help:"How many sessions are started ahead, each for the model, effort and token limit that recent requests have asked for. One that waits takes about 120 MB. 0 starts each for its request."`
 	Keep        int    `default:"2" help:"How many sessions stay after their answer, each for its own conversation to go on in it, which is faster. One that waits takes about 250 MB. 0 for none."`
@@ -44,6 +47,8 @@ type Serve struct {
 	KeepFor          time.Duration `default:"5m" help:"How long a session stays that --keep has kept."`
 
 	StartCheck bool `default:"true" negatable:"" help:"Start one session at the start, without a turn and without tokens, to see whether the CLI works. /readyz tells what it has shown."`
+
+	UsageKeep Days `default:"400d" placeholder:"TIME" help:"How long 'ocp usage' remembers, as 400d or 9600h. 0 keeps all."`
 
 	HookTransport   string   `default:"http" enum:"http,command" help:"How the CLI's hooks reach ocp: http, or command where a policy forbids http hooks."`
 	PassEnv         []string `placeholder:"NAME" help:"Further variables of ocp's environment that sessions get."`
@@ -75,6 +80,7 @@ func (s *Serve) Validate() error {
 		notNegative("--idle-timeout", s.IdleTimeout),
 		positive("--start-timeout", s.StartTimeout),
 		positive("--keep-alive", s.KeepAlive),
+		notNegative("--usage-keep", time.Duration(s.UsageKeep)),
 		validEffort(s.Effort),
 		validNames(s.PassEnv),
 		validModels(s.Models),
@@ -88,7 +94,7 @@ func validListen(listen string, keys bool) error {
 		return fmt.Errorf("--listen: %q is not HOST:PORT", listen)
 	}
 	if !keys && !isLoopback(host) {
-		return fmt.Errorf("--listen: %q is not a loopback address, and without keys ocp serves on loopback only: give it --api-key-file or OCP_API_KEY, or use 127.0.0.1, [::1] or localhost", host)
+		return fmt.Errorf("--listen: %q is not a loopback address, and without keys ocp serves on loopback only: make one with 'ocp keys add', give it --api-key-file or OCP_API_KEY, or use 127.0.0.1, [::1] or localhost", host)
 	}
 	return nil
 }

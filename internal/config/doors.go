@@ -26,7 +26,7 @@ func (s *Serve) HostNames(machine string) []string {
 	return names
 }
 
-func (s *Serve) hasKeys() bool { return len(s.APIKey) > 0 || s.APIKeyFile != "" }
+func (s *Serve) hasKeys() bool { return len(s.APIKey) > 0 || s.APIKeyFile != "" || s.StoredKeys }
 
 // validHosts refuses what no Host header could match, and any name where there are no
 // keys: a web page that calls this machine by its own name has none.

@@ -10,16 +10,19 @@ import (
 	"os"
 	"strings"
 	"unicode"
+
+	"ocp/internal/quota"
 )
 
 // Key is a key of a client, at rest: the key itself is nowhere in it.
 type Key struct {
-	Name string // the operator's own; may be empty
-	Hash [sha256.Size]byte
+	Name   string // the operator's own; may be empty
+	Hash   [sha256.Size]byte
+	Limits quota.Limits // none for the keys of flags and of --api-key-file
 }
 
-// Keys returns the keys that clients may use: those given and those of the file. No
-// error shows one.
+// Keys returns the keys that clients may use by flags: those given and those of the file,
+// which is read each time. No error shows one.
 func (s *Serve) Keys() ([]Key, error) {
 	var keys []Key
 	for _, key := range s.APIKey {

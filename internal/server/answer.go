@@ -26,8 +26,8 @@ type answer struct {
 }
 
 // answer is the story of a request for a turn, from where its dialect has decoded it.
-// It returns a *turn.Error, an *admission.Refused, or a *fault for a parameter without
-// effect.
+// It returns a *turn.Error, an *admission.Refused, a *quota.Refused, or a *fault for a
+// parameter without effect or a model that the key may not use.
 func (s *Server) answer(x *exchange, a answer) error {
 	if len(a.ignored) > 0 && s.options.StrictParams {
 		return withoutEffect(a.ignored[0])
@@ -35,14 +35,21 @@ func (s *Server) answer(x *exchange, a answer) error {
 	if len(a.ignored) > 0 {
 		x.w.Header().Set("Ocp-Ignored-Params", strings.Join(a.ignored, ", "))
 	}
+	if err := checkModel(x, a.prompt.Model); err != nil {
+		return err
+	}
 	a.prompt.Caller = x.caller
 	x.turn = &turnRecord{
 		Trace:     Trace{ID: x.id, Dialect: x.dialect.name, Model: a.prompt.Model, Key: x.key, Streamed: a.stream, Begun: x.begun},
 		eachDelta: s.options.TraceDeltas,
+		input:     a.prompt.EstimateTokens,
 	}
 	s.tell(x.turn)
 	if s.options.LogContent {
 		x.content = &content{prompt: a.prompt.Conversation}
+	}
+	if err := s.count(x); err != nil {
+		return err
 	}
 
 	leave, err := s.enter()
@@ -102,6 +109,7 @@ func (s *Server) streamAnswer(ctx context.Context, cancel context.CancelCauseFun
 // verified, or at a stop sequence, or when the turn or emit has failed. The slot is
 // free once the session is closed, which the client does not wait for.
 func (s *Server) runTurn(ctx context.Context, x *exchange, a answer, emit func(turn.Event) error) (turn.Finished, error) {
+	defer x.turn.use.Done() // before the client can know of the end
 	release, err := s.acquire(ctx)
 	if err != nil {
 		return turn.Finished{}, err

@@ -9,9 +9,27 @@ import (
 	"ocp/internal/config"
 )
 
-// guard lets a request pass that has a key, if there are keys.
+// keyring is what keys there are at one moment.
+type keyring struct {
+	keys   []config.Key
+	wanted bool // there are or were some
+}
+
+// SetKeys replaces the keys of clients. Requests under way are not asked again. If the last
+// key has gone, nobody gets in: a server that wanted keys never serves without.
+func (s *Server) SetKeys(keys []config.Key) {
+	for {
+		old := s.keys.Load()
+		if s.keys.CompareAndSwap(old, &keyring{keys, len(keys) > 0 || old != nil && old.wanted}) {
+			return
+		}
+	}
+}
+
+// guard lets a request pass that has a key, if keys are wanted.
 func (s *Server) guard(x *exchange) error {
-	if len(s.options.Keys) == 0 {
+	ring := s.keys.Load()
+	if !ring.wanted {
 		return nil
 	}
 	offered := offeredKeys(x.r.Header)
@@ -20,8 +38,8 @@ func (s *Server) guard(x *exchange) error {
 	}
 	for _, key := range offered {
 		hash := sha256.Sum256([]byte(key))
-		if key := find(s.options.Keys, hash); key != nil {
-			x.caller, x.key = string(hash[:]), key.Name
+		if key := find(ring.keys, hash); key != nil {
+			x.caller, x.key, x.limits = string(hash[:]), key.Name, key.Limits
 			return nil
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"ocp/internal/admission"
 	"ocp/internal/openai"
+	"ocp/internal/quota"
 	"ocp/internal/turn"
 )
 
@@ -16,6 +17,8 @@ type dialect struct {
 	name      string
 	idHeaders []string // the headers that carry the request's id
 	keepAlive string   // the frame that ends the silence of a stream
+	// standing sets the headers that say how much a key has left.
+	standing func(h http.Header, s quota.Standing, now time.Time)
 	// failure is the one adapter from errors to the dialect's.
 	failure func(x *exchange, err error) failure
 }
@@ -56,6 +59,14 @@ func asFault(x *exchange, err error) *fault {
 			retryAfter: refused.RetryAfter,
 		}
 	}
+	if refused, ok := errors.AsType[*quota.Refused](err); ok {
+		return &fault{
+			status:     http.StatusTooManyRequests,
+			code:       "key_limit",
+			message:    refused.Error(),
+			retryAfter: refused.RetryAfter,
+		}
+	}
 	return &fault{
 		status:  http.StatusInternalServerError,
 		code:    "internal_error",
@@ -69,6 +80,7 @@ var openaiDialect = &dialect{
 	name:      "openai",
 	idHeaders: []string{"X-Request-Id"},
 	keepAlive: ": keep-alive\n\n", // a comment: clients skip it, what stands between sees traffic
+	standing:  openaiStanding,
 	failure: func(x *exchange, err error) failure {
 		e := toOpenAI(x, err)
 		return failure{status: e.Status, retryAfter: e.RetryAfter, envelope: e}

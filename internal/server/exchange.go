@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"ocp/internal/quota"
 )
 
 // exchange is one request and its response.
@@ -24,6 +26,7 @@ type exchange struct {
 	content *content    // of the turn; nil unless Options.LogContent
 	caller  string      // the hash of the key that was sent, if keys are wanted
 	key     string      // the name of that key; may be empty
+	limits  quota.Limits
 }
 
 // handler answers a request, or returns an error for route to answer and log. An

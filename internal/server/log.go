@@ -11,6 +11,7 @@ import (
 	"ocp/internal/admission"
 	"ocp/internal/anthropic"
 	"ocp/internal/openai"
+	"ocp/internal/quota"
 	"ocp/internal/turn"
 )
 
@@ -82,6 +83,9 @@ func millis(name string, begun, at time.Time) slog.Attr {
 	return slog.Int64(name, at.Sub(begun).Milliseconds())
 }
 
+// Limited is the outcome of a request that was beyond a limit of its key.
+const Limited = "limited"
+
 // outcome is one word for how a request ended.
 func outcome(err error) string {
 	if err == nil {
@@ -92,6 +96,9 @@ func outcome(err error) string {
 	}
 	if _, ok := errors.AsType[*admission.Refused](err); ok {
 		return "refused"
+	}
+	if _, ok := errors.AsType[*quota.Refused](err); ok {
+		return Limited
 	}
 	if _, ok := errors.AsType[*openai.Error](err); ok {
 		return "bad_request"
@@ -109,7 +116,7 @@ func outcome(err error) string {
 func severity(err error) slog.Level {
 	switch outcome(err) {
 	case string(turn.Canceled), string(turn.Shutdown), string(turn.InvalidRequest), string(turn.ContextLength),
-		string(turn.ModelNotFound), string(turn.TooLarge), "bad_request":
+		string(turn.ModelNotFound), string(turn.TooLarge), "bad_request", Limited:
 		return slog.LevelInfo
 	case string(turn.Diverged), "internal":
 		return slog.LevelError

@@ -58,13 +58,13 @@ func (s *Server) countTokens(x *exchange) error {
 
 // anthropicModels answers GET /v1/models, all of it on one page.
 func (s *Server) anthropicModels(x *exchange) error {
-	return s.writeJSON(x, http.StatusOK, anthropic.AppendModels(nil, s.options.Models, s.started))
+	return s.writeJSON(x, http.StatusOK, anthropic.AppendModels(nil, s.models(x), s.started))
 }
 
 // anthropicModel answers GET /v1/models/{id}.
 func (s *Server) anthropicModel(x *exchange) error {
 	id := x.r.PathValue("id")
-	if !slices.Contains(s.options.Models, id) {
+	if !slices.Contains(s.models(x), id) {
 		return anthropic.NoSuchModel(id)
 	}
 	return s.writeJSON(x, http.StatusOK, anthropic.AppendModel(nil, id, s.started))
@@ -75,6 +75,7 @@ var anthropicDialect = &dialect{
 	name:      "anthropic",
 	idHeaders: []string{"Request-Id", "X-Request-Id"},
 	keepAlive: anthropic.Ping,
+	standing:  anthropicStanding,
 	failure: func(x *exchange, err error) failure {
 		e := toAnthropic(x, err)
 		return failure{status: e.Status, retryAfter: e.RetryAfter, envelope: e}

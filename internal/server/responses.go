@@ -12,6 +12,7 @@ var responsesDialect = &dialect{
 	name:      "responses",
 	idHeaders: openaiDialect.idHeaders,
 	keepAlive: openaiDialect.keepAlive,
+	standing:  openaiStanding,
 	failure:   openaiDialect.failure,
 }
 

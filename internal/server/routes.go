@@ -11,15 +11,15 @@ import (
 	"ocp/internal/openai"
 )
 
-// models answers GET /v1/models.
-func (s *Server) models(x *exchange) error {
-	return s.writeJSON(x, http.StatusOK, openai.AppendModels(nil, s.options.Models))
+// listModels answers GET /v1/models.
+func (s *Server) listModels(x *exchange) error {
+	return s.writeJSON(x, http.StatusOK, openai.AppendModels(nil, s.models(x)))
 }
 
 // model answers GET /v1/models/{id}.
 func (s *Server) model(x *exchange) error {
 	id := x.r.PathValue("id")
-	if !slices.Contains(s.options.Models, id) {
+	if !slices.Contains(s.models(x), id) {
 		return openai.NoSuchModel(id)
 	}
 	return s.writeJSON(x, http.StatusOK, openai.AppendModel(nil, id))

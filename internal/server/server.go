@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -15,6 +16,7 @@ import (
 	"ocp/internal/admission"
 	"ocp/internal/config"
 	"ocp/internal/prompt"
+	"ocp/internal/quota"
 	"ocp/internal/turn"
 )
 
@@ -62,7 +64,10 @@ type Options struct {
 	// otherwise answered with its name in the header Ocp-Ignored-Params.
 	StrictParams bool
 
-	Keys []config.Key // of clients; if there are any, every route but /healthz wants one
+	// Keys are those of clients, until SetKeys. Once there are any, every route but /healthz
+	// wants one.
+	Keys  []config.Key
+	Quota *quota.Book // what has been used with each; default: nothing yet
 
 	// Loopback says that only programs on this machine can reach the listener. They call it
 	// by a loopback address; beyond, any address will do.
@@ -97,6 +102,9 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
+	if o.Quota == nil {
+		o.Quota = &quota.Book{}
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -131,6 +139,7 @@ type Server struct {
 	started time.Time
 	tally   tally
 	bodies  *semaphore.Weighted // by Options.BodyMemory
+	keys    atomic.Pointer[keyring]
 
 	// stopping is cancelled by Shutdown, and with it every turn.
 	stopping context.Context
@@ -145,6 +154,7 @@ type Server struct {
 func New(o Options) *Server {
 	s := &Server{options: o.withDefaults(), started: time.Now()}
 	s.bodies = semaphore.NewWeighted(s.options.BodyMemory)
+	s.SetKeys(o.Keys)
 	s.stopping, s.stop = context.WithCancelCause(context.Background())
 	return s
 }
@@ -156,7 +166,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("/v1/responses", s.route(responsesDialect, s.responses, http.MethodPost))
 	s.handleMessages(mux)
 	mux.Handle("/v1/models", byClient(
-		s.route(openaiDialect, s.models, http.MethodGet, http.MethodHead),
+		s.route(openaiDialect, s.listModels, http.MethodGet, http.MethodHead),
 		s.route(anthropicDialect, s.anthropicModels, http.MethodGet, http.MethodHead)))
 	mux.Handle("/v1/models/{id...}", byClient(
 		s.route(openaiDialect, s.model, http.MethodGet, http.MethodHead),

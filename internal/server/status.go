@@ -27,8 +27,15 @@ type Report struct {
 	HooksAccepted, HooksRefused int64 // calls
 	SessionsStarted             int64 // processes of the CLI, ever
 
-	Pool PoolReport
-	Kept KeptReport
+	Pool  PoolReport
+	Kept  KeptReport
+	Usage UsageReport
+}
+
+// UsageReport is the state of what is written down of turns.
+type UsageReport struct {
+	Unwritten int64 `json:"unwritten"` // turns that are not in the store yet
+	Failures  int64 `json:"failures"`  // writes that have failed and were tried again
 }
 
 // PoolReport is the state of the sessions that are primed ahead of their requests.
@@ -83,9 +90,10 @@ type Status struct {
 		Accepted int64 `json:"accepted"`
 		Refused  int64 `json:"refused"`
 	} `json:"hook_calls"`
-	Pool     PoolReport `json:"pool"`
-	Kept     KeptReport `json:"kept"`
-	Warnings []string   `json:"warnings"`
+	Pool     PoolReport  `json:"pool"`
+	Kept     KeptReport  `json:"kept"`
+	Usage    UsageReport `json:"usage"`
+	Warnings []string    `json:"warnings"`
 }
 
 // readyz answers 200 if a turn can be expected to go well.
@@ -113,6 +121,7 @@ func (s *Server) Status() Status {
 		InputDiffs:    turns.inputDiffs,
 		Pool:          report.Pool,
 		Kept:          report.Kept,
+		Usage:         report.Usage,
 		LastFailure:   turns.last,
 		Warnings:      append(append([]string{}, report.Warnings...), warnings(turns)...), // never null
 	}

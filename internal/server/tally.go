@@ -43,7 +43,7 @@ func (t *tally) count(record *turnRecord, err error) {
 		t.succeeded = now
 		t.entrypoint = cmp.Or(record.Finished.Session.Entrypoint, t.entrypoint)
 		return
-	case string(turn.Canceled), string(turn.Shutdown), "bad_request":
+	case string(turn.Canceled), string(turn.Shutdown), "bad_request", Limited:
 		return
 	case string(turn.Authentication):
 		t.refused = now

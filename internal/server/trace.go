@@ -3,6 +3,8 @@ package server
 import (
 	"time"
 
+	"ocp/internal/prompt"
+	"ocp/internal/quota"
 	"ocp/internal/turn"
 )
 
@@ -29,8 +31,11 @@ type Trace struct {
 
 	DeltaCount int // pieces of text that were passed on
 	Bytes      int // of text
-	Finished   turn.Finished
-	Deltas     []DeltaTrace // in order; recorded only with Options.TraceDeltas
+	// Usage is the upstream's, or an estimate where the turn broke off and may have cost
+	// something. It is known when the turn is over.
+	Usage    turn.Usage
+	Finished turn.Finished
+	Deltas   []DeltaTrace // in order; recorded only with Options.TraceDeltas
 }
 
 // DeltaTrace is how one delta went from its hook call to the client.
@@ -43,7 +48,10 @@ type DeltaTrace struct {
 // turnRecord is a turn's trace while the goroutine of its handler writes it.
 type turnRecord struct {
 	Trace
-	eachDelta bool // Deltas are wanted
+	eachDelta bool         // Deltas are wanted
+	use       *quota.Use   // of the key; nil if it was refused
+	input     func() int   // estimates the tokens of the request
+	answer    prompt.Tally // of the text that was passed on
 }
 
 // observe notes an event before it is passed on.
@@ -55,6 +63,7 @@ func (s *Server) observe(t *turnRecord, event turn.Event) {
 	case turn.Delta:
 		t.DeltaCount++
 		t.Bytes += len(event.Text)
+		t.answer.Add(event.Text)
 		if t.DeltaCount == 1 {
 			t.First = time.Now()
 			s.tell(t)
@@ -64,6 +73,7 @@ func (s *Server) observe(t *turnRecord, event turn.Event) {
 		s.tell(t)
 	case turn.Finished:
 		t.Finished = event
+		t.spend(event.Usage)
 	}
 }
 
@@ -85,6 +95,9 @@ func (s *Server) over(t *turnRecord, err error) {
 	t.Answered, t.Outcome = time.Now(), outcome(err)
 	if err != nil {
 		t.Message = failureText(err)
+	}
+	if t.Finished.StopReason == "" {
+		t.spend(t.brokenOff(t.Outcome))
 	}
 	s.tell(t)
 }

@@ -38,7 +38,7 @@ func TestTraceOfATurn(t *testing.T) {
 			trace := told[len(told)-1]
 			wantInOrder(t, []time.Time{told[0].Begun, told[1].Admitted, told[2].Started, told[3].First, told[4].Stopped, trace.Answered})
 			want := Trace{
-				ID: id, Dialect: "openai", Model: "opus", Streamed: row.streamed, Outcome: "ok", DeltaCount: 2, Bytes: len("the answeré"), Finished: fin,
+				ID: id, Dialect: "openai", Model: "opus", Streamed: row.streamed, Outcome: "ok", DeltaCount: 2, Bytes: len("the answeré"), Usage: fin.Usage, Finished: fin,
 				Deltas: []DeltaTrace{{Bytes: len("the answer"), Received: received}, {Bytes: len("é")}},
 			}
 			if diff := cmp.Diff(want, trace, cmpopts.IgnoreFields(Trace{}, "Begun", "Admitted", "Started", "First", "Stopped", "Answered"), cmpopts.IgnoreFields(DeltaTrace{}, "Written")); diff != "" {
