@@ -13,6 +13,7 @@ import (
 	"ocp/internal/pool"
 	"ocp/internal/prompt"
 	"ocp/internal/server"
+	"ocp/internal/store"
 	"ocp/internal/turn"
 )
 
@@ -30,7 +31,8 @@ type backend struct {
 	pool     *pool.Pool[claude.Key, *claude.Session]
 	kept     *pool.Kept[prompt.Digest, *claude.Session]
 	log      *slog.Logger
-	ending   sync.WaitGroup // of sessions that were of no use
+	ending   sync.WaitGroup  // of sessions that were of no use
+	recorder *store.Recorder // of usage; only reported on
 }
 
 // newBackend primes the first sessions for what a client that names no more than the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 
 	"ocp/internal/claude"
 	"ocp/internal/server"
@@ -13,11 +14,16 @@ import (
 // Report is the server's view of what the launcher knows.
 func (b *backend) Report() server.Report {
 	h, primed, kept := b.launcher.Health(), b.pool.Stats(), b.kept.Stats()
+	warnings, usage := h.Warnings, b.recorder.Stats()
+	if usage.Failing {
+		warnings = append(slices.Clone(warnings), "usage cannot be written at the moment, and is kept in memory: the log says why")
+	}
 	return server.Report{
+		Usage:      server.UsageReport{Unwritten: usage.Unwritten, Failures: usage.Failures},
 		Pool:       server.PoolReport(primed),
 		Kept:       server.KeptReport{Off: b.launcher.Unkept(), Waiting: kept.Kept, Hits: kept.Hits, Evicted: kept.Evicted, Expired: kept.Expired, Died: kept.Died},
 		CLIVersion: h.CLIVersion, CLITested: claude.Tested(h.CLIVersion), Checking: h.Checking,
-		Faults: h.Faults, Warnings: h.Warnings,
+		Faults: h.Faults, Warnings: warnings,
 		Plan: h.Plan, SessionsStarted: h.Sessions,
 		HooksAccepted: h.Hooks.Accepted, HooksRefused: h.Hooks.Refused,
 	}

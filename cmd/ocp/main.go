@@ -22,6 +22,8 @@ type commands struct {
 	Doctor  doctorCommand  `cmd:"" help:"Say what is wrong with a setup of serve, and what to do about it. It takes the flags of serve."`
 	Bench   benchCommand   `cmd:"" help:"Measure where the time of a turn goes. Needs no account."`
 	Probe   probeCommand   `cmd:"" help:"Prove on the installed CLI what ocp relies on. Needs no account."`
+	Keys    keysCommand    `cmd:"" help:"Add, list and revoke keys of clients. A running serve takes them up."`
+	Usage   usageCommand   `cmd:"" help:"Show turns and tokens by key, model, day or dialect."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 	Hook    hookCommand    `cmd:"" hidden:"" help:"Forward a hook call of a session to ocp."`
 	Editor  editorCommand  `cmd:"" hidden:"" help:"Take the next prompt of a session from ocp."`
@@ -77,8 +79,8 @@ func newParser(c *commands, p program, options ...kong.Option) (*kong.Kong, erro
 }
 
 // signalContext is cancelled by SIGINT and SIGTERM; a second one ends the process at
-// once. SIGHUP does nothing: losing the terminal does not stop a service. It is taken and
-// dropped, since a program inherits it if it is ignored: sessions must end when their
+// once. SIGHUP ends nothing: losing the terminal does not stop a service, and serve
+// reads its keys anew. It is taken by all commands, since a program inherits it if it is ignored: sessions must end when their
 // PTYs close, also before the CLI has a handler of its own.
 func signalContext() (context.Context, func()) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)

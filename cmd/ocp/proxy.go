@@ -24,6 +24,7 @@ const shutdownTimeout = 15 * time.Second
 // proxy is all that serves: the HTTP listener, the API and the sessions behind it.
 type proxy struct {
 	backend  *backend
+	clients  *clients
 	gate     *admission.Gate
 	api      *server.Server
 	http     *http.Server
@@ -40,12 +41,9 @@ type proxy struct {
 // cli is the version of c.Claude; observe is told of every turn
 // at each stage, with each of its deltas, and may be nil.
 func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, observe func(server.Trace)) (*proxy, error) {
-	keys, err := c.Keys()
-	if err != nil {
-		return nil, err
-	}
 	var files *certificate.Files
 	if c.TLSCert != "" {
+		var err error
 		if files, err = certificate.Open(c.TLSCert, c.TLSKey, logger); err != nil {
 			return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
 		}
@@ -58,15 +56,21 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
+	known, err := openClients(context.Background(), c, logger)
+	if err != nil {
+		return nil, errors.Join(err, launcher.Close(), listener.Close())
+	}
 	machine, _ := os.Hostname() // without, it is one name less to call the server by
 	models := append(claude.Models(cli), c.Models...)
 	p := &proxy{
+		clients: known,
 		backend: newBackend(c, models[0], launcher, logger), gate: admission.New(admission.Options{Slots: c.Concurrency, Queue: c.Queue}),
 		listener: listener, tls: files, served: make(chan error, 1), checked: make(chan struct{}),
 	}
+	p.backend.recorder = known.recorder
 	status := func() server.Status { return p.api.Status() } // asked once it serves
 	counts := metrics.New(metrics.Options{Status: status, Version: version(), Models: models})
-	observers := []func(server.Trace){counts.Observe}
+	observers := []func(server.Trace){counts.Observe, known.observe}
 	if observe != nil {
 		observers = append(observers, observe)
 	}
@@ -81,7 +85,8 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 		LogContent:       c.LogContent,
 		Models:           models,
 		StrictParams:     c.StrictParams,
-		Keys:             keys,
+		Keys:             known.keys,
+		Quota:            known.book,
 		Loopback:         c.Loopback(),
 		HostNames:        c.HostNames(machine),
 		Origins:          c.CORSOrigin,
@@ -90,6 +95,7 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 		IdleTimeout:      c.IdleTimeout,
 		KeepAlive:        c.KeepAlive,
 	})
+	known.serve(p.api.SetKeys)
 	p.serve()
 	p.startCheck(c.StartCheck, logger)
 	return p, nil
@@ -162,5 +168,5 @@ func (p *proxy) close() error {
 		err = errors.Join(err, served)
 	}
 	<-p.checked
-	return errors.Join(err, p.backend.close())
+	return errors.Join(err, p.clients.close(), p.backend.close())
 }

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 
 	"ocp/internal/claude"
 	"ocp/internal/config"
@@ -46,13 +49,25 @@ func (c *serveCommand) Run(ctx context.Context, p program) error {
 	if !settings.StartCheck && !claude.Tested(cli) { // the check says it otherwise
 		logger.Warn("ocp was not tested with this release of Claude Code", "claude", cli, "tested", claude.TestedVersions)
 	}
-	select {
-	case <-ctx.Done():
-		logger.Info("shutting down")
-		return proxy.close()
-	case err := <-proxy.served:
-		proxy.served <- err
-		return errors.Join(fmt.Errorf("stopped serving: %w", err), proxy.close())
+	return c.untilEnd(ctx, proxy, logger)
+}
+
+// untilEnd serves, and reloads the keys at each SIGHUP.
+func (c *serveCommand) untilEnd(ctx context.Context, proxy *proxy, logger *slog.Logger) error {
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
+	for {
+		select {
+		case <-reload:
+			proxy.clients.reload(ctx)
+		case <-ctx.Done():
+			logger.Info("shutting down")
+			return proxy.close()
+		case err := <-proxy.served:
+			proxy.served <- err
+			return errors.Join(fmt.Errorf("stopped serving: %w", err), proxy.close())
+		}
 	}
 }
 
@@ -61,7 +76,9 @@ func validate(s config.Serve, env []string) error {
 	if slices.Contains(env, "OCP_API_KEY=") {
 		return errors.New("OCP_API_KEY is set and empty: give it a key, or unset it to serve without keys on loopback")
 	}
-	return s.Validate()
+	stored, err := storedKeys(s, env)
+	s.StoredKeys = stored
+	return errors.Join(err, s.Validate())
 }
 
 // complete fills in what the defaults cannot say and checks the whole.
@@ -74,13 +91,8 @@ func complete(s config.Serve, env []string) (config.Serve, error) {
 		return s, err
 	}
 	s.Claude = path
-	if s.StateDir == "" {
-		s.StateDir = claude.DefaultStateDir(env)
-	}
-	if s.StateDir == "" {
-		return s, errors.New("--state-dir: give a directory, since the environment has no HOME")
-	}
-	return s, nil
+	s.StateDir, err = stateDirOf(s.StateDir, env)
+	return s, err
 }
 
 // newLogger makes a logger of a format of --log-format.

@@ -19,6 +19,7 @@ const lockName = "ocp.lock"
 // left of its sessions is removed when it is opened.
 //
 //	ocp.lock        held while ocp runs; names its process
+//	ocp.db          keys and usage: the store package's
 //	settings.json   the sessions' settings, without secrets
 //	sessions/ID/    all that belongs to one session
 //	cwd/            working directory of sessions that use the operator's login
@@ -28,28 +29,48 @@ type state struct {
 	lock *os.File
 }
 
-// openState takes the directory, making it if need be. Errors: ErrStateInUse, ErrNotOurs.
-func openState(root string) (*state, error) {
+// MakeState makes a state directory of a new or an empty folder, and leaves one alone that
+// is one. It returns its real path. It does not take the lock, so that an ocp may run in it.
+// Error: ErrNotOurs.
+func MakeState(root string) (string, error) {
+	root, lock, err := makeState(root)
+	if err != nil {
+		return "", err
+	}
+	return root, lock.Close()
+}
+
+// makeState is MakeState, and returns the lock's file too.
+func makeState(root string) (string, *os.File, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
+		return "", nil, fmt.Errorf("state directory: %w", err)
 	}
 	if err := os.MkdirAll(root, 0o700); err != nil {
-		return nil, fmt.Errorf("--state-dir: %w", err)
+		return "", nil, fmt.Errorf("--state-dir: %w", err)
 	}
 	// The CLI names a folder after its working directory's real path.
 	if root, err = filepath.EvalSymlinks(root); err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
+		return "", nil, fmt.Errorf("state directory: %w", err)
 	}
 	if err := ownState(root); err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	if err := os.Chmod(root, 0o700); err != nil {
-		return nil, fmt.Errorf("--state-dir: close it to others: %w", err)
+		return "", nil, fmt.Errorf("--state-dir: close it to others: %w", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(root, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("--state-dir: open its lock: %w", err)
+		return "", nil, fmt.Errorf("--state-dir: open its lock: %w", err)
+	}
+	return root, lock, nil
+}
+
+// openState takes the directory, making it if need be. Errors: ErrStateInUse, ErrNotOurs.
+func openState(root string) (*state, error) {
+	root, lock, err := makeState(root)
+	if err != nil {
+		return nil, err
 	}
 	// The kernel gives the lock back when its holder dies, however it dies.
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
