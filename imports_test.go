@@ -135,7 +135,6 @@ var testOnly = []string{
 	"github.com/openai/openai-go",
 	"github.com/rogpeppe/go-internal",
 	"go.uber.org/goleak",
-	"go.yaml.in/yaml/v3",
 	"pgregory.net/rapid",
 }
 

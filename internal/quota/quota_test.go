@@ -108,7 +108,7 @@ func TestTokensPerDay(t *testing.T) {
 		t.Errorf("got %+v", standing)
 	}
 	// A turn counts on the day on which it began.
-	next, standing := begin(t, &a, l, midnight)
+	next, _ := begin(t, &a, l, midnight)
 	late.Spend(1000)
 	next.Spend(1)
 	if _, standing = begin(t, &a, l, midnight); standing.Tokens.Remaining != 99 {
@@ -128,7 +128,7 @@ func TestLongestFirst(t *testing.T) {
 
 func TestBookKeepsAccounts(t *testing.T) {
 	var b Book
-	if b.Account("a") != b.Account("a") || b.Account("a") == b.Account("b") {
+	if a := b.Account("a"); b.Account("a") != a || b.Account("b") == a {
 		t.Error("the accounts are mixed")
 	}
 }
