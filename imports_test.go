@@ -65,6 +65,9 @@ var house = map[string][]string{
 	// A program under a terminal.
 	"terminal": {},
 
+	// What any terminal must do. No row allows it: only test files may import it.
+	"terminal/terminaltest": {"terminal"},
+
 	// Hook events and their private receiver.
 	"hook": {},
 
@@ -125,7 +128,7 @@ var house = map[string][]string{
 }
 
 // forTests lists what test files under internal and cmd may import besides their row.
-var forTests = []string{"claude/claudetest", "dialecttest", "messagesapi"}
+var forTests = []string{"claude/claudetest", "dialecttest", "messagesapi", "terminal/terminaltest"}
 
 // testOnly lists modules that tests need and the program must never contain. The
 // official clients alone would add 16 MB to it.

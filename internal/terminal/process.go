@@ -33,44 +33,43 @@ func (e Exit) String() string {
 	return fmt.Sprintf("exit code %d", e.Code)
 }
 
-// process is the program: the leader of its own session and process group, so that
-// its pid names the group too.
-type process struct {
-	cmd *exec.Cmd // owned by the goroutine that calls wait
+// Process is a child process that leads its own process group, so that its pid names the
+// group too. The group ends with it.
+type Process struct {
+	cmd *exec.Cmd // owned by the goroutine that calls Wait
 	pid int
 
 	mu   sync.Mutex
 	dead chan struct{} // closed under mu when pid may soon name a stranger
 }
 
-// startProcess runs the program with a new pseudo-terminal of the given size as its
+// StartProcess starts cmd, whose SysProcAttr must make it the leader of a process group.
+// Wait must be called exactly once.
+func StartProcess(cmd *exec.Cmd) (*Process, error) {
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &Process{cmd: cmd, pid: cmd.Process.Pid, dead: make(chan struct{})}, nil
+}
+
+// startOnPTY runs the program with a new pseudo-terminal of the given size as its
 // controlling terminal, and returns the terminal's master side.
-func startProcess(o Options) (*process, *os.File, error) {
+func startOnPTY(o Options) (*Process, *os.File, error) {
 	master, slave, err := openPTY(o.Rows, o.Cols)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer slave.Close()
-	env := o.Env
-	if env == nil {
-		env = []string{} // nil would mean the caller's own environment
-	}
-	cmd := &exec.Cmd{
-		Path:   o.Path,
-		Args:   append([]string{o.Path}, o.Args...),
-		Env:    env,
-		Dir:    o.Dir,
-		Stdin:  slave,
-		Stdout: slave,
-		Stderr: slave,
-		// Ctty is a descriptor of the child: its standard input.
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0},
-	}
-	if err := cmd.Start(); err != nil {
+	cmd := o.Command()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	// Ctty is a descriptor of the child: its standard input.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	proc, err := StartProcess(cmd)
+	if err != nil {
 		master.Close()
 		return nil, nil, err
 	}
-	return &process{cmd: cmd, pid: cmd.Process.Pid, dead: make(chan struct{})}, master, nil
+	return proc, master, nil
 }
 
 // openPTY returns a new pseudo-terminal whose master honours deadlines and can be
@@ -128,13 +127,15 @@ func setSize(master *os.File, rows, cols int) error {
 	return nil
 }
 
-// wait waits for the program's death, kills what is left of its group, and reaps
-// it. It must be called exactly once.
+// Pid is the id of the process and of its group. It is meaningless once Wait returns.
+func (p *Process) Pid() int { return p.pid }
+
+// Wait waits for the process's death, kills what is left of its group, and reaps it.
 //
 // The order guards against reused ids. An id is free for reuse only when the dead
 // leader has been reaped and its group is empty, so the last signal to the group is
 // sent while the leader is dead but not reaped.
-func (p *process) wait() Exit {
+func (p *Process) Wait() Exit {
 	awaitDeath(p.pid)
 	p.mu.Lock()
 	_ = syscall.Kill(-p.pid, syscall.SIGKILL)
@@ -152,13 +153,13 @@ func (p *process) wait() Exit {
 	return exit
 }
 
-// terminate sends SIGTERM to the group. It returns false if the program has ended.
-func (p *process) terminate() bool { return p.signal(syscall.SIGTERM) }
+// Terminate sends SIGTERM to the group. It returns false if the process has ended.
+func (p *Process) Terminate() bool { return p.signal(syscall.SIGTERM) }
 
-// kill sends SIGKILL to the group, unless the program has ended.
-func (p *process) kill() { p.signal(syscall.SIGKILL) }
+// Kill sends SIGKILL to the group, unless the process has ended.
+func (p *Process) Kill() { p.signal(syscall.SIGKILL) }
 
-func (p *process) signal(sig syscall.Signal) bool {
+func (p *Process) signal(sig syscall.Signal) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.isDead() {
@@ -169,8 +170,8 @@ func (p *process) signal(sig syscall.Signal) bool {
 	return true
 }
 
-// isDead reports whether the program is known to be dead.
-func (p *process) isDead() bool {
+// isDead reports whether the process is known to be dead.
+func (p *Process) isDead() bool {
 	select {
 	case <-p.dead:
 		return true

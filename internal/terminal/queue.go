@@ -2,24 +2,25 @@ package terminal
 
 import "sync"
 
-// queue holds a bounded number of bytes between two goroutines. Putting never
+// Queue holds a bounded number of bytes between two goroutines. Putting never
 // blocks.
-type queue struct {
+type Queue struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	pending []byte // guarded by mu
 	closed  bool   // guarded by mu
 }
 
-func newQueue() *queue {
-	q := &queue{}
+// NewQueue returns an empty Queue.
+func NewQueue() *Queue {
+	q := &Queue{}
 	q.changed.L = &q.mu
 	return q
 }
 
-// put appends all of p, or nothing: it fails with ErrBacklog if more than limit
-// bytes would be pending, and with ErrExited after close.
-func (q *queue) put(p []byte, limit int) error {
+// Put appends all of p, or nothing: it fails with ErrBacklog if more than limit
+// bytes would be pending, and with ErrExited after Close.
+func (q *Queue) Put(p []byte, limit int) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -33,9 +34,9 @@ func (q *queue) put(p []byte, limit int) error {
 	return nil
 }
 
-// take waits for pending bytes and moves as many as fit into p. It returns false
+// Take waits for pending bytes and moves as many as fit into p. It returns false
 // when the queue is closed and empty.
-func (q *queue) take(p []byte) (int, bool) {
+func (q *Queue) Take(p []byte) (int, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.pending) == 0 && !q.closed {
@@ -52,15 +53,15 @@ func (q *queue) take(p []byte) (int, bool) {
 	return n, true
 }
 
-// drop discards what is pending.
-func (q *queue) drop() {
+// Drop discards what is pending.
+func (q *Queue) Drop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.pending = nil
 }
 
-// close ends put at once, and take after what is pending.
-func (q *queue) close() {
+// Close ends Put at once, and Take after what is pending.
+func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true

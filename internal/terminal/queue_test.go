@@ -7,17 +7,17 @@ import (
 )
 
 func TestQueue(t *testing.T) {
-	q := newQueue()
+	q := NewQueue()
 	put := func(p string, want error) {
 		t.Helper()
-		if err := q.put([]byte(p), 10); !errors.Is(err, want) {
+		if err := q.Put([]byte(p), 10); !errors.Is(err, want) {
 			t.Errorf("put(%q) = %v, want %v", p, err, want)
 		}
 	}
 	take := func(want string) {
 		t.Helper()
 		buf := make([]byte, 4)
-		if n, ok := q.take(buf); !ok || string(buf[:n]) != want {
+		if n, ok := q.Take(buf); !ok || string(buf[:n]) != want {
 			t.Errorf("take = %q, %v; want %q", buf[:n], ok, want)
 		}
 	}
@@ -27,12 +27,12 @@ func TestQueue(t *testing.T) {
 	take("0123")
 	put("abcd", nil)
 	take("4567")
-	q.drop()
+	q.Drop()
 	put("xyz", nil)
-	q.close()
+	q.Close()
 	put("late", ErrExited)
 	take("xyz")
-	if n, ok := q.take(make([]byte, 4)); ok {
+	if n, ok := q.Take(make([]byte, 4)); ok {
 		t.Errorf("take from a closed and empty queue returned %d bytes", n)
 	}
 }
@@ -40,14 +40,14 @@ func TestQueue(t *testing.T) {
 // However much is put in and refused, a queue holds no more than its limit.
 func TestQueueIsBounded(t *testing.T) {
 	const limit = 1 << 10
-	q := newQueue()
+	q := NewQueue()
 	for range 100 {
-		_ = q.put([]byte(strings.Repeat("x", 100)), limit)
+		_ = q.Put([]byte(strings.Repeat("x", 100)), limit)
 		if len(q.pending) > limit {
 			t.Fatalf("%d bytes are pending, more than %d", len(q.pending), limit)
 		}
 		if len(q.pending) > limit-100 {
-			_, _ = q.take(make([]byte, 64))
+			_, _ = q.Take(make([]byte, 64))
 		}
 	}
 	if c := cap(q.pending); c > 4*limit {

@@ -239,3 +239,18 @@ func checkGrid(t rapid.TB, s *screen) {
 		}
 	}
 }
+
+func TestResumeAfterGap(t *testing.T) {
+	for _, tt := range []struct{ output, want string }{
+		{"0mtail", ""},
+		{"0m tail\r\nnext", "next"},
+		{"5Hx\x1b[2;1Hy", "y"},
+	} {
+		s := newTestScreen(4, 20)
+		s.draw([]byte("\x1b]0;an unfinished title"))
+		s.draw(resume([]byte(tt.output)))
+		if got := strings.TrimSpace(s.text()); got != tt.want {
+			t.Errorf("resuming at %q draws %q, want %q", tt.output, got, tt.want)
+		}
+	}
+}

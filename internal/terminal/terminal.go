@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"time"
@@ -38,11 +39,11 @@ const (
 	// and what is undrawn when the program ends is still drawn.
 	maxUndrawn = 64 << 10
 
-	// maxBacklog bounds the input that waits for the program to read it, in bytes.
-	maxBacklog = 1 << 20
+	// MaxBacklog bounds the input that waits for the program to read it, in bytes.
+	MaxBacklog = 1 << 20
 
 	// maxReplyBacklog is the bound for the screen's answers to terminal queries.
-	// It is far below maxBacklog so that a program that asks and never reads
+	// It is far below MaxBacklog so that a program that asks and never reads
 	// cannot crowd out keys.
 	maxReplyBacklog = 16 << 10
 )
@@ -85,11 +86,11 @@ type Options struct {
 // A terminal whose program ends by itself releases everything it holds; Close is
 // how to end one that does not.
 type Terminal struct {
-	proc   *process
+	proc   *Process
 	pty    *os.File // the master side; closed by run
 	screen *screen
-	output *queue // from the program to the screen
-	input  *queue // from Write and the screen to the program
+	output *Queue // from the program to the screen
+	input  *Queue // from Write and the screen to the program
 	grace  time.Duration
 
 	closeOnce sync.Once
@@ -106,30 +107,30 @@ type Terminal struct {
 // If the calling process dies, however it dies, the kernel closes the
 // pseudo-terminal and sends SIGHUP to the program.
 func Start(o Options) (*Terminal, error) {
-	if err := o.complete(); err != nil {
+	if err := o.Complete(); err != nil {
 		return nil, fmt.Errorf("terminal: %w", err)
 	}
-	proc, master, err := startProcess(o)
+	proc, master, err := startOnPTY(o)
 	if err != nil {
 		return nil, fmt.Errorf("terminal: start %s: %w", o.Path, err)
 	}
 	t := &Terminal{
 		proc:   proc,
 		pty:    master,
-		output: newQueue(),
-		input:  newQueue(),
+		output: NewQueue(),
+		input:  NewQueue(),
 		grace:  o.Grace,
 		done:   make(chan struct{}),
 	}
 	// An answer that does not fit is dropped: waiting would stop the reading of output,
 	// and the program may read its input only after writing.
-	t.screen = newScreen(o.Rows, o.Cols, func(answer string) { _ = t.input.put([]byte(answer), maxReplyBacklog) })
+	t.screen = newScreen(o.Rows, o.Cols, func(answer string) { _ = t.input.Put([]byte(answer), maxReplyBacklog) })
 	go t.run()
 	return t, nil
 }
 
-// complete fills in defaults and checks ranges.
-func (o *Options) complete() error {
+// Complete fills in defaults and checks ranges.
+func (o *Options) Complete() error {
 	if !filepath.IsAbs(o.Path) {
 		return fmt.Errorf("path %q is not absolute", o.Path)
 	}
@@ -143,6 +144,15 @@ func (o *Options) complete() error {
 		o.Grace = defaultGrace
 	}
 	return checkSize(o.Rows, o.Cols)
+}
+
+// Command is the program, not yet on any terminal.
+func (o *Options) Command() *exec.Cmd {
+	env := o.Env
+	if env == nil {
+		env = []string{} // nil would mean the caller's own environment
+	}
+	return &exec.Cmd{Path: o.Path, Args: append([]string{o.Path}, o.Args...), Env: env, Dir: o.Dir}
 }
 
 func checkSize(rows, cols int) error {
@@ -161,14 +171,14 @@ func (t *Terminal) run() {
 	drawn.Go(t.drawOutput)
 	read.Go(t.readOutput)
 
-	t.exit = t.proc.wait()
+	t.exit = t.proc.Wait()
 	// Where files have no deadlines (darwin), the kernel revokes the terminal of a
 	// dead session leader, which ends the reading.
 	_ = t.pty.SetReadDeadline(time.Now().Add(drainLimit))
 	read.Wait()
-	t.output.close()
+	t.output.Close()
 	drawn.Wait()
-	t.input.close()
+	t.input.Close()
 	if err := t.pty.Close(); err != nil {
 		t.closeErr = fmt.Errorf("terminal: close: %w", err)
 	}
@@ -187,11 +197,11 @@ func (t *Terminal) readOutput() {
 		// Before the reading: what a dead program wrote is there to be read.
 		dead := t.proc.isDead()
 		n, err := t.pty.Read(buf)
-		if n > 0 && (skipping || t.output.put(buf[:n], maxUndrawn) != nil) {
-			t.output.drop()
+		if n > 0 && (skipping || t.output.Put(buf[:n], maxUndrawn) != nil) {
+			t.output.Drop()
 			newest := resume(buf[:n])
 			skipping = newest == nil
-			_ = t.output.put(newest, maxUndrawn)
+			_ = t.output.Put(newest, maxUndrawn)
 		}
 		switch {
 		case err == nil:
@@ -224,7 +234,7 @@ func resume(p []byte) []byte {
 func (t *Terminal) drawOutput() {
 	buf := make([]byte, drawSize)
 	for {
-		n, ok := t.output.take(buf)
+		n, ok := t.output.Take(buf)
 		if !ok {
 			return
 		}
@@ -237,7 +247,7 @@ func (t *Terminal) drawOutput() {
 func (t *Terminal) writeInput() {
 	buf := make([]byte, 4<<10)
 	for {
-		n, ok := t.input.take(buf)
+		n, ok := t.input.Take(buf)
 		if !ok {
 			return
 		}
@@ -250,7 +260,7 @@ func (t *Terminal) writeInput() {
 // read it, and with ErrExited when the program has ended. What was queued reaches
 // the program in order, if it reads it.
 func (t *Terminal) Write(p []byte) (int, error) {
-	if err := t.input.put(p, maxBacklog); err != nil {
+	if err := t.input.Put(p, MaxBacklog); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -306,7 +316,7 @@ func (t *Terminal) Exit() Exit {
 // Kill sends SIGKILL to the program's process group. It does not wait (see Done)
 // and does nothing if the program has ended.
 func (t *Terminal) Kill() {
-	t.proc.kill()
+	t.proc.Kill()
 }
 
 // Close ends the program and waits until everything is released: SIGTERM to the
@@ -319,7 +329,7 @@ func (t *Terminal) Kill() {
 // terminal open, Close takes up to one second longer.
 func (t *Terminal) Close() error {
 	t.closeOnce.Do(func() {
-		if t.grace > 0 && t.proc.terminate() {
+		if t.grace > 0 && t.proc.Terminate() {
 			timer := time.NewTimer(t.grace)
 			defer timer.Stop()
 			select {
@@ -327,7 +337,7 @@ func (t *Terminal) Close() error {
 			case <-timer.C:
 			}
 		}
-		t.proc.kill()
+		t.proc.Kill()
 		<-t.done
 	})
 	return t.closeErr
