@@ -62,8 +62,9 @@ var house = map[string][]string{
 	// The conversation as the CLI is given it. Pure.
 	"prompt": {},
 
-	// A program under a terminal.
-	"terminal": {},
+	// A program under a terminal: a pseudo-terminal, or a pane of tmux.
+	"terminal":      {},
+	"terminal/tmux": {"terminal"},
 
 	// What any terminal must do. No row allows it: only test files may import it.
 	"terminal/terminaltest": {"terminal"},
@@ -78,7 +79,7 @@ var house = map[string][]string{
 	"turn": {"hook", "transcript"},
 
 	// Everything known about the CLI.
-	"claude": {"hook", "prompt", "terminal", "transcript", "turn"},
+	"claude": {"hook", "prompt", "terminal", "terminal/tmux", "transcript", "turn"},
 
 	// What the tests of both dialects share. No row allows it: only test files may import
 	// it.
