@@ -20,7 +20,7 @@ unexport ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_BASE_URL CLAUDE_CODE_O
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build cli clients demo test lint fmt tools test-unit test-cli fuzz fuzz-smoke bench probe probe-latest contract soak cover clean
+.PHONY: help build cli clients tmux demo test lint fmt tools test-unit test-cli fuzz fuzz-smoke bench probe probe-latest contract soak cover clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ cli: ## install the pinned Claude Code CLIs into .cli/
 
 clients: ## install the JavaScript clients that the tests use
 	scripts/install-clients.sh
+
+tmux: ## install tmux, which some tests use, if it is missing
+	scripts/install-debian.sh tmux
 
 demo: build ## show one streamed answer of the real CLI; no account needed
 	scripts/install-cli.sh $(DEMO_VERSION)
@@ -58,10 +61,10 @@ $(STATICCHECK): tools/go.mod tools/go.sum
 	cd tools && CGO_ENABLED=0 go build -trimpath -o ../.cache/bin/ tool
 	@touch $@
 
-test-unit: ## run the tests that need no CLI
+test-unit: tmux ## run the tests that need no CLI
 	$(UNIT_PACKAGES) && go test -race -shuffle=on $$packages
 
-test-cli: cli clients ## run the tests on the real CLIs, every pinned version
+test-cli: cli clients tmux ## run the tests on the real CLIs, every pinned version
 	OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
 		go test -race -count=1 -parallel 4 -timeout 45m ./e2e/...
 	OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
@@ -94,14 +97,16 @@ contract: cli build ## make docs/contract.md anew
 	bin/ocp probe --markdown $(PINNED) >.cache/contract.md
 	mv .cache/contract.md docs/contract.md
 
-soak: cli clients ## run the tests on the real CLIs with the long ones, and the load test
+soak: cli clients tmux ## run the tests on the real CLIs with the long ones, and the load test
 	OCP_SOAK=1 OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
+		go test -race -count=1 -timeout 3h -v ./e2e/...
+	OCP_TEST_TERMINAL=tmux OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
 		go test -race -count=1 -timeout 3h -v ./e2e/...
 	OCP_SOAK=1 OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
 		go test -race -count=1 -timeout 2h -v -run 'TestChaos|TestTypedTexts' ./internal/claude
 	OCP_SOAK=1 go test -count=1 -timeout 1h -v -run TestLoad ./cmd/ocp
 
-cover: ## measure the coverage of the tests that need no CLI
+cover: tmux ## measure the coverage of the tests that need no CLI
 	@mkdir -p .cache
 	$(UNIT_PACKAGES) && \
 		go test -coverprofile=.cache/cover.out -coverpkg=./internal/...,./cmd/... $$packages

@@ -27,7 +27,8 @@ var house = map[string][]string{
 	"cmd/ocp": {
 		"admission", "anthropic", "bench", "certificate", "claude", "config", "connect", "hook",
 		"messagesapi", "metrics", "openai", "pool", "probe", "prompt", "quota", "rewrite", "server",
-		"setup", "store", "terminal", "transcript", "turn",
+		"setup", "store", "terminal", "terminal/tmux", "transcript",
+		"turn",
 	},
 
 	// Typed settings.

@@ -79,6 +79,7 @@ func TestRefusedCommandLines(t *testing.T) {
 		{name: "no claude on PATH", args: []string{"serve", "--listen=127.0.0.1:0"}, env: []string{"PATH=/nowhere"}, code: 1, words: []string{install, "--claude"}},
 		{name: "no such claude", args: []string{"serve", "--claude=/nowhere/claude"}, code: 1, words: []string{install, "/nowhere/claude"}},
 		{name: "not a program", args: []string{"serve", "--claude=" + notRunnable}, code: 1, words: []string{install, notRunnable}},
+		{name: "no tmux", args: []string{"serve", claude, "--listen=127.0.0.1:0", "--terminal=tmux"}, env: []string{"PATH=/nowhere"}, code: 1, words: []string{"--terminal tmux", "install", "--terminal pty"}},
 		{name: "demo without claude", args: []string{"demo"}, env: []string{"PATH=/nowhere"}, code: 1, words: []string{install}},
 		{name: "demo of nothing", args: []string{"demo", claude, "--scenario=nothing"}, code: 1, words: []string{"--scenario", "nothing", "list"}},
 		{name: "probe of nothing", args: []string{"probe", claude, "--only=nothing"}, code: 1, words: []string{"--only", "nothing", "--list"}},

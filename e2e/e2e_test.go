@@ -4,6 +4,8 @@
 //
 // OCP_TEST_CLIS names the CLIs as VERSION=PATH, separated by commas; `make test-cli`
 // sets it. Nothing here is skipped when a CLI is missing: it fails.
+//
+// OCP_TEST_TERMINAL, if it is set, is the --terminal of all; tests that name one keep it.
 package e2e
 
 import (

@@ -189,10 +189,10 @@ func TestTerminated(t *testing.T) {
 }
 
 // halfway is a proxy in the middle of an answer of two lines; the gate holds the second.
-func halfway(t *testing.T, c cli) (*proxy, *answerStream, *messagesapi.Gate) {
+func halfway(t *testing.T, c cli, args ...string) (*proxy, *answerStream, *messagesapi.Gate) {
 	t.Helper()
 	gate := messagesapi.NewGate()
-	p := startProxy(t, c, proxyOptions{script: messagesapi.Always(messagesapi.Answer{
+	p := startProxy(t, c, proxyOptions{args: args, script: messagesapi.Always(messagesapi.Answer{
 		Parts: []messagesapi.Part{messagesapi.Text("one\ntwo\n")}, Gate: gate,
 	})})
 	gate.Release()
@@ -223,34 +223,40 @@ func TestHangup(t *testing.T) {
 // If ocp is killed no session outlives it, and the next one cleans up behind it.
 func TestKilled(t *testing.T) {
 	onEachCLI(t, func(t *testing.T, c cli) {
-		p := startProxy(t, c, proxyOptions{script: byWord()})
-		streamed := p.askAside(withPatience(t), true, "hang inside")
-		<-streamed.text
-		asked := p.asked(t)
-		starting := p.askAside(withPatience(t), true, "go")
-		eventually(t, patience, "two sessions run", func() bool { return len(p.sessionsOf(c)) == 2 })
-		if err := p.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
+		for _, terminal := range terminals {
+			t.Run(terminal, func(t *testing.T) { testKilled(t, c, onTerminal(terminal)) })
 		}
-		<-p.done
-		<-streamed.done
-		<-starting.done
-		if streamed.err == nil || streamed.finish != "" {
-			t.Errorf("the client saw a whole response: finish_reason %q", streamed.finish)
-		}
-		p.noSessionIsLeft(t, c)
-		if outcome, err := asked.Wait(withPatience(t)); err != nil || outcome != messagesapi.Disconnected {
-			t.Errorf("the model's answer: %q, %v", outcome, err)
-		}
-		if len(p.sessionDirs()) == 0 {
-			t.Error("no session folder was left to be swept")
-		}
-		next := startProxy(t, c, proxyOptions{state: p.state, script: byWord()})
-		if left := next.sessionDirs(); len(left) > 0 {
-			t.Errorf("not swept: %v", left)
-		}
-		next.answers(t)
 	})
+}
+
+func testKilled(t *testing.T, c cli, args []string) {
+	p := startProxy(t, c, proxyOptions{args: args, script: byWord()})
+	streamed := p.askAside(withPatience(t), true, "hang inside")
+	<-streamed.text
+	asked := p.asked(t)
+	starting := p.askAside(withPatience(t), true, "go")
+	eventually(t, patience, "two sessions run", func() bool { return len(p.sessionsOf(c)) == 2 })
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-p.done
+	<-streamed.done
+	<-starting.done
+	if streamed.err == nil || streamed.finish != "" {
+		t.Errorf("the client saw a whole response: finish_reason %q", streamed.finish)
+	}
+	eventually(t, endBound, "no process is left", func() bool { return len(p.processes()) == 0 })
+	if outcome, err := asked.Wait(withPatience(t)); err != nil || outcome != messagesapi.Disconnected {
+		t.Errorf("the model's answer: %q, %v", outcome, err)
+	}
+	if len(p.sessionDirs()) == 0 {
+		t.Error("no session folder was left to be swept")
+	}
+	next := startProxy(t, c, proxyOptions{args: args, state: p.state, script: byWord()})
+	if left := next.sessionDirs(); len(left) > 0 {
+		t.Errorf("not swept: %v", left)
+	}
+	next.answers(t)
 }
 
 // A second ocp on the same state directory goes away and leaves the first one's alone.

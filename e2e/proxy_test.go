@@ -71,6 +71,9 @@ func startProxy(t testing.TB, c cli, o proxyOptions) *proxy {
 	if !o.noKey {
 		p.cmd.Env = append(p.cmd.Env, "ANTHROPIC_API_KEY="+apiKey)
 	}
+	if terminal := os.Getenv("OCP_TEST_TERMINAL"); terminal != "" {
+		p.cmd.Env = append(p.cmd.Env, "OCP_TERMINAL="+terminal)
+	}
 	p.cmd.Env = append(p.cmd.Env, o.env...)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {

@@ -43,6 +43,7 @@ type benchCommand struct {
 	Upstream  string `default:"scripted" enum:"scripted,real" help:"Who answers: scripted, a model inside ocp; or real, your own account, which it costs."`
 	Claude    string `placeholder:"PATH" help:"The claude binary. Default: the one on PATH, or ~/.local/bin/claude."`
 	Model     string `default:"claude-sonnet-4-6" help:"The model to ask for."`
+	Terminal  string `default:"pty" enum:"pty,tmux" help:"What sessions run under, as with serve."`
 	SVG       string `name:"svg" placeholder:"FILE" help:"Also draw the stages into this file."`
 	LogLevel  string `default:"warn" enum:"debug,info,warn,error" help:"The least severe log lines shown: debug, info, warn or error."`
 }
@@ -79,7 +80,7 @@ func (c *benchCommand) Run(ctx context.Context, p program) error {
 	settings, err := complete(config.Serve{
 		Listen: "127.0.0.1:0", Claude: c.Claude, StateDir: "-", // each lane has its own
 		Concurrency: 1, Queue: 1, Effort: "low", TurnTimeout: demoTimeout, StartTimeout: demoTimeout,
-		KeepAlive: 15 * time.Second, HookTransport: "http", KeepFor: time.Hour,
+		KeepAlive: 15 * time.Second, HookTransport: "http", Terminal: c.Terminal, KeepFor: time.Hour,
 		KeepTranscripts: true, // they hold the CLI's own turn_duration
 	}, p.env)
 	if err != nil {

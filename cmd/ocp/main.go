@@ -27,6 +27,7 @@ type commands struct {
 	Version versionCommand `cmd:"" help:"Print the version."`
 	Hook    hookCommand    `cmd:"" hidden:"" help:"Forward a hook call of a session to ocp."`
 	Editor  editorCommand  `cmd:"" hidden:"" help:"Take the next prompt of a session from ocp."`
+	Pane    paneCommand    `cmd:"" hidden:"" help:"Run a session in a pane of tmux."`
 }
 
 // program is what a command may use of its surroundings.

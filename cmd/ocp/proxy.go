@@ -16,6 +16,7 @@ import (
 	"ocp/internal/config"
 	"ocp/internal/metrics"
 	"ocp/internal/server"
+	"ocp/internal/terminal/tmux"
 )
 
 // shutdownTimeout bounds the end of everything, from the signal on.
@@ -131,6 +132,12 @@ func newLauncher(c config.Serve, cli string, env []string, logger *slog.Logger) 
 	if err != nil {
 		return nil, fmt.Errorf("find ocp's own binary: %w", err)
 	}
+	program := ""
+	if c.Terminal == "tmux" {
+		if program, _, err = tmux.Find(context.Background(), claude.Variable(env, "PATH")); err != nil {
+			return nil, fmt.Errorf("--terminal tmux: %w; or use --terminal pty", err)
+		}
+	}
 	return claude.New(claude.Options{
 		Path:            c.Claude,
 		Version:         cli,
@@ -138,6 +145,8 @@ func newLauncher(c config.Serve, cli string, env []string, logger *slog.Logger) 
 		HookTransport:   claude.Transport(c.HookTransport),
 		HookCommand:     []string{self, "hook"},
 		EditorCommand:   []string{self, "editor"},
+		Tmux:            program,
+		PaneCommand:     []string{self, "pane"},
 		Env:             env,
 		PassEnv:         c.PassEnv,
 		Effort:          c.Effort,

@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 
 	"ocp/internal/hook"
+	"ocp/internal/terminal/tmux"
 	"ocp/internal/transcript"
 	"ocp/internal/turn"
 )
@@ -42,6 +43,12 @@ type Options struct {
 	// prompt (`ocp editor`). Without one, or with a space in a word of it, no conversation
 	// goes on in its session.
 	EditorCommand []string
+
+	// Tmux is tmux, as an absolute path: sessions then run in panes of a tmux server of
+	// ocp's own. Empty for pseudo-terminals. PaneCommand is the command line that runs in a
+	// pane (`ocp pane`).
+	Tmux        string
+	PaneCommand []string
 
 	// Env is OCP's own environment. Sessions get of it what this package lists, and
 	// the variables named in PassEnv.
@@ -78,18 +85,21 @@ type Options struct {
 // Launcher starts sessions. It holds the state directory and the hook receiver they
 // share.
 type Launcher struct {
-	options   Options
-	log       *slog.Logger
-	state     *state
-	hooks     *hook.Receiver
-	socketDir string // to be removed at the end, if not empty
-	sessions  sync.WaitGroup
-	health    health
-	started   atomic.Int64 // sessions
-	unkept    string       // why no session lives on after its answer; empty if they do
+	options  Options
+	log      *slog.Logger
+	state    *state
+	hooks    *hook.Receiver
+	panes    *tmux.Server // nil if sessions run under pseudo-terminals
+	sockets  string       // the folder of the sockets
+	passing  string       // the same if it is to be removed at the end
+	sessions sync.WaitGroup
+	health   health
+	started  atomic.Int64 // sessions
+	unkept   string       // why no session lives on after its answer; empty if they do
 
 	mu     sync.Mutex
 	models map[string]json.RawMessage // guarded by mu; see learn
+	live   map[*Session]struct{}      // guarded by mu
 }
 
 // New takes the state directory, sweeps what an earlier ocp left in it, and opens the
@@ -114,7 +124,7 @@ func New(o Options) (*Launcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Launcher{options: o, log: o.Logger, state: st, models: map[string]json.RawMessage{}, health: health{log: o.Logger, version: o.Version, checking: o.ChecksFirst}}
+	l := &Launcher{options: o, log: o.Logger, state: st, models: map[string]json.RawMessage{}, live: map[*Session]struct{}{}, health: health{log: o.Logger, version: o.Version, checking: o.ChecksFirst}}
 	l.health.loggedIn = l.loggedIn()
 	l.unkept = l.whyUnkept()
 	if err := l.open(); err != nil {
@@ -127,12 +137,14 @@ func (l *Launcher) open() error {
 	if err := l.sweepShared(); err != nil {
 		return err
 	}
-	socket, dir, err := l.state.socketPath()
-	if err != nil {
+	var err error
+	if l.sockets, l.passing, err = l.state.socketDir(); err != nil {
 		return err
 	}
-	l.socketDir = dir
-	if l.hooks, err = hook.Start(socket); err != nil {
+	if l.hooks, err = hook.Start(l.socket(hookSocket)); err != nil {
+		return err
+	}
+	if err := l.openPanes(); err != nil {
 		return err
 	}
 	url := cmp.Or(l.options.HookURL, l.hooks.URL())
@@ -145,6 +157,9 @@ func (l *Launcher) open() error {
 	}
 	return nil
 }
+
+// socket is the path of one of the launcher's sockets.
+func (l *Launcher) socket(name string) string { return filepath.Join(l.sockets, name) }
 
 // HookURL is where the launcher takes http hooks.
 func (l *Launcher) HookURL() string { return l.hooks.URL() }
@@ -180,8 +195,11 @@ func (l *Launcher) Close() error {
 	if l.hooks != nil {
 		errs = append(errs, l.hooks.Close())
 	}
-	if l.socketDir != "" {
-		errs = append(errs, os.RemoveAll(l.socketDir))
+	if l.panes != nil {
+		errs = append(errs, l.panes.Close())
+	}
+	if l.passing != "" {
+		errs = append(errs, os.RemoveAll(l.passing), os.Remove(filepath.Join(l.state.root, socketLink)))
 	}
 	return errors.Join(append(errs, l.sweepShared(), l.state.close())...)
 }

@@ -15,6 +15,7 @@ func (s *Session) live() error {
 	defer s.route.Close()
 	loop := sessionLoop{Session: s}
 	loop.run()
+	s.phase.Store(Ending)
 	err := s.terminal.Close()
 	s.noteFarewell()
 	s.feed.close()
@@ -63,10 +64,12 @@ func (l *sessionLoop) run() {
 			} else if l.now.turn.Over() && !l.now.closed {
 				l.now.close()
 				if !l.now.lasting {
+					l.phase.Store(Ending)
 					<-l.stop
 					return
 				}
 				l.resting.Reset(restBound)
+				l.phase.Store(Kept)
 				asks = l.asks
 			}
 			if l.now.closed && (gone == nil || l.records == nil || l.unfit()) {
@@ -127,10 +130,11 @@ func (l *sessionLoop) run() {
 
 // atFIFO notes that the CLI waits for its conversation.
 func (l *sessionLoop) atFIFO() {
-	close(l.primed)
 	if l.now == nil {
 		l.starting.Stop()
+		l.phase.Store(Primed)
 	}
+	close(l.primed)
 }
 
 // begin starts a turn. The first one's conversation is taken when the CLI comes to the
@@ -138,6 +142,7 @@ func (l *sessionLoop) atFIFO() {
 func (l *sessionLoop) begin(r *running) {
 	before := l.now
 	l.now = r
+	l.phase.Store(Running)
 	l.looks = time.NewTicker(lookEvery)
 	l.looking = l.looks.C
 	if r.typed {

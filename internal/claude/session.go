@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ocp/internal/hook"
@@ -45,11 +46,13 @@ type Session struct {
 	key      Key
 	launcher *Launcher
 	place    place
-	terminal *terminal.Terminal
+	terminal Terminal
 	route    *hook.Route
 	feed     *feed
 	check    bool // it is to start, and has no turn
 	spawned  time.Time
+
+	phase atomic.Value // a Phase, for Live
 
 	asks    chan *running // to the loop
 	running *running      // set by Give
@@ -94,7 +97,7 @@ func (l *Launcher) start(key Key, check bool) (*Session, error) {
 		grace = killGrace
 	}
 	spawned := time.Now()
-	term, err := terminal.Start(terminal.Options{
+	term, err := l.startTerminal(id, terminal.Options{
 		Path:  l.options.Path,
 		Args:  arguments(key, p, id),
 		Env:   append(environment(l.options.Env, l.options.PassEnv, env...), limits(key)...),
@@ -117,9 +120,11 @@ func (l *Launcher) start(key Key, check bool) (*Session, error) {
 		stop:   make(chan struct{}),
 		done:   make(chan struct{}),
 	}
+	l.track(s)
 	l.started.Add(1)
 	l.sessions.Go(func() {
 		defer close(s.done)
+		defer l.untrack(s)
 		s.closed = s.live()
 	})
 	return s, nil

@@ -21,6 +21,7 @@ const lockName = "ocp.lock"
 //	ocp.lock        held while ocp runs; names its process
 //	ocp.db          keys and usage: the store package's
 //	settings.json   the sessions' settings, without secrets
+//	*.sock          sockets, or sockets, a link to their folder
 //	sessions/ID/    all that belongs to one session
 //	cwd/            working directory of sessions that use the operator's login
 //	transcripts/    kept transcripts, if asked for
@@ -160,26 +161,53 @@ func (s *state) close() error {
 	return errors.Join(os.RemoveAll(s.sessions()), s.lock.Close())
 }
 
-// maxSocketPath is how long the path of a Unix socket may be: 104 bytes with the
-// final zero on darwin, 108 on Linux.
-const maxSocketPath = 103
+const (
+	// maxSocketPath is how long the path of a Unix socket may be: 104 bytes with the
+	// final zero on darwin, 108 on Linux.
+	maxSocketPath = 103
 
-// socketPath is where the hook socket goes: in the state directory, or in a private
-// temporary folder if that path would be too long. The folder to remove at the end is
-// returned with it, if there is one.
-func (s *state) socketPath() (path, remove string, err error) {
-	path = filepath.Join(s.root, "hook.sock")
-	if len(path) <= maxSocketPath {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", "", fmt.Errorf("remove an old hook socket: %w", err)
+	hookSocket    = "hook.sock"
+	paneSocket    = "pane.sock"
+	controlSocket = "control.sock" // the longest
+
+	// socketLink stands in the state directory for sockets that are elsewhere.
+	socketLink = "sockets"
+	// socketPrefix begins the names of folders for sockets.
+	socketPrefix = "ocp-"
+)
+
+// socketDir makes the place where the sockets go: the state directory, or a private
+// temporary folder if their paths would be too long. That one is returned as what to
+// remove at the end. What an earlier ocp left of either is removed.
+func (s *state) socketDir() (dir, remove string, err error) {
+	link := filepath.Join(s.root, socketLink)
+	if old, err := os.Readlink(link); err == nil && strings.HasPrefix(filepath.Base(old), socketPrefix) {
+		_ = os.RemoveAll(old) // in the system's temporary folder, which is swept in any case
+	}
+	for _, name := range []string{socketLink, hookSocket, paneSocket, controlSocket} {
+		if err := os.Remove(filepath.Join(s.root, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", "", fmt.Errorf("remove an old socket: %w", err)
 		}
-		return path, "", nil
 	}
-	dir, err := os.MkdirTemp("", "ocp-")
-	if err != nil {
-		return "", "", fmt.Errorf("make a folder for the hook socket: %w", err)
+	if len(filepath.Join(s.root, controlSocket)) <= maxSocketPath {
+		return s.root, "", nil
 	}
-	return filepath.Join(dir, "hook.sock"), dir, nil
+	if dir, err = os.MkdirTemp("", socketPrefix); err != nil {
+		return "", "", fmt.Errorf("make a folder for sockets: %w", err)
+	}
+	if err := os.Symlink(dir, link); err != nil {
+		return "", "", errors.Join(fmt.Errorf("name the folder of the sockets: %w", err), os.RemoveAll(dir))
+	}
+	return dir, dir, nil
+}
+
+// ControlSocket is the path of the socket on which an ocp with that state directory tells
+// of its sessions.
+func ControlSocket(root string) string {
+	if dir, err := os.Readlink(filepath.Join(root, socketLink)); err == nil {
+		root = dir
+	}
+	return filepath.Join(root, controlSocket)
 }
 
 // DefaultStateDir is $XDG_STATE_HOME/ocp, or ~/.local/state/ocp. It is empty if the

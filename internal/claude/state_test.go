@@ -89,6 +89,9 @@ func TestLongStatePathGetsAShortSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	socket := l.hooks.Socket()
+	if got := ControlSocket(root); got != l.ControlSocket() || filepath.Dir(got) != filepath.Dir(socket) {
+		t.Errorf("another process looks for the control socket at %s, and it is at %s", got, l.ControlSocket())
+	}
 	if len(socket) > maxSocketPath {
 		t.Errorf("the socket's path has %d bytes", len(socket))
 	}

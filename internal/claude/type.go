@@ -41,7 +41,7 @@ var errNotTyped = errors.New("the prompt could not be put into the session's inp
 // be obeyed (!command), read files (a line that is an image's path), and from four lines or
 // 800 characters on be wrapped by 2.1.332 in tags of its own.
 type typist struct {
-	terminal *terminal.Terminal
+	terminal Terminal
 	fifo     string
 	bound    time.Duration // zero for typeBound
 }
