@@ -93,7 +93,7 @@ probe-latest: build ## install the newest CLI and prove it there
 	@version=$$(npm view @anthropic-ai/claude-code version) && \
 		scripts/install-cli.sh "$$version" && bin/ocp probe --claude ".cli/$$version/claude"
 
-contract: cli build ## make docs/contract.md anew
+contract: cli build tmux ## make docs/contract.md anew
 	bin/ocp probe --markdown $(PINNED) >.cache/contract.md
 	mv .cache/contract.md docs/contract.md
 

@@ -28,7 +28,7 @@ var house = map[string][]string{
 		"admission", "anthropic", "bench", "certificate", "claude", "config", "connect", "hook",
 		"messagesapi", "metrics", "openai", "pool", "probe", "prompt", "quota", "rewrite", "server",
 		"setup", "store", "terminal", "terminal/tmux", "transcript",
-		"turn",
+		"turn", "watch",
 	},
 
 	// Typed settings.
@@ -56,6 +56,9 @@ var house = map[string][]string{
 	// request into a prompt.Conversation, which is why it knows prompt.
 	"openai":    {"prompt", "turn", "wire"},
 	"anthropic": {"prompt", "turn", "wire"},
+
+	// What sessions show, for their operator to see.
+	"watch": {},
 
 	// What both dialects need of JSON, which neither should have from the other.
 	"wire": {},

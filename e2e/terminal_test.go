@@ -2,12 +2,16 @@ package e2e
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/creack/pty"
 
 	"ocp/internal/messagesapi"
 )
@@ -91,4 +95,79 @@ func (o ownTmux) check(t *testing.T) {
 	if got := o.run(t, "list-panes", "-a", "-F", "#{session_name} #{pane_current_command}"); got != "own sleep" {
 		t.Errorf("the operator's own tmux shows %q", got)
 	}
+}
+
+// An operator sees what runs, and what a session shows, until they or the session leave.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	c := clis[len(clis)-1]
+	for _, terminal := range terminals {
+		t.Run(terminal, func(t *testing.T) {
+			t.Parallel()
+			p, s, gate := halfway(t, c, onTerminal(terminal)...)
+			list := p.watch(t)
+			found := regexp.MustCompile(`(?m)^([0-9a-f]{8}) +running +\d+s +` + modelName + `$`).FindStringSubmatch(list.stdout)
+			if list.code != 0 || found == nil {
+				t.Fatalf("the list: %+v", list)
+			}
+			if unknown := p.watch(t, "nothing"); unknown.code != 1 || !strings.Contains(unknown.stdout, found[1]) || !strings.Contains(unknown.stderr, `"nothing"`) {
+				t.Errorf("a session that is not there: %+v", unknown)
+			}
+
+			onScreen := p.watching(t, found[1][:6])
+			screen, err := pty.StartWithSize(onScreen, &pty.Winsize{Rows: 40, Cols: 120})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer screen.Close()
+			readTo(t, screen, "one")
+			if _, err := screen.Write([]byte("typed\r\x03")); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, screen) // an error is the terminal's end
+			if err := onScreen.Wait(); err != nil {
+				t.Errorf("after Ctrl-C: %v", err)
+			}
+
+			aside := p.watching(t, found[1])
+			out, err := aside.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := aside.Start(); err != nil {
+				t.Fatal(err)
+			}
+			readTo(t, out, "one")
+			gate.Open()
+			if text := s.mustReadAll(t); text != "one\ntwo\n" {
+				t.Error(difference(text, "one\ntwo\n"))
+			}
+			readTo(t, out, "Session "+found[1]+" has ended.\n")
+			if err := aside.Wait(); err != nil {
+				t.Errorf("at the session's end: %v", err)
+			}
+		})
+	}
+}
+
+// watching is `ocp watch` of a session, begun from within a tmux.
+func (p *proxy) watching(t *testing.T, session string) *exec.Cmd {
+	cmd := exec.CommandContext(withPatience(t), ocpBinary, "watch", "--state-dir", p.state, session)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=xterm-256color", "TMUX=/tmp/none,1,0"}
+	return cmd
+}
+
+func readTo(t *testing.T, r io.Reader, text string) {
+	t.Helper()
+	var read []byte
+	for buf := make([]byte, 4096); !bytes.Contains(read, []byte(text)); {
+		n, err := r.Read(buf)
+		if read = append(read, buf[:n]...); err != nil && !bytes.Contains(read, []byte(text)) {
+			t.Fatalf("it has ended and said %q", read)
+		}
+	}
+}
+
+func (p *proxy) watch(t *testing.T, session ...string) ran {
+	return runOcp(t, nil, append([]string{"watch", "--state-dir", p.state}, session...)...)
 }

@@ -24,6 +24,7 @@ type commands struct {
 	Probe   probeCommand   `cmd:"" help:"Prove on the installed CLI what ocp relies on. Needs no account."`
 	Keys    keysCommand    `cmd:"" help:"Add, list and revoke keys of clients. A running serve takes them up."`
 	Usage   usageCommand   `cmd:"" help:"Show turns and tokens by key, model, day or dialect."`
+	Watch   watchCommand   `cmd:"" help:"List the sessions of a running ocp serve, or watch one."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 	Hook    hookCommand    `cmd:"" hidden:"" help:"Forward a hook call of a session to ocp."`
 	Editor  editorCommand  `cmd:"" hidden:"" help:"Take the next prompt of a session from ocp."`

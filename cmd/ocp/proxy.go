@@ -17,6 +17,7 @@ import (
 	"ocp/internal/metrics"
 	"ocp/internal/server"
 	"ocp/internal/terminal/tmux"
+	"ocp/internal/watch"
 )
 
 // shutdownTimeout bounds the end of everything, from the signal on.
@@ -26,6 +27,7 @@ const shutdownTimeout = 15 * time.Second
 type proxy struct {
 	backend  *backend
 	clients  *clients
+	watch    *watch.Server
 	gate     *admission.Gate
 	api      *server.Server
 	http     *http.Server
@@ -61,10 +63,14 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 	if err != nil {
 		return nil, errors.Join(err, launcher.Close(), listener.Close())
 	}
+	watching, err := watch.Serve(launcher.ControlSocket(), watchable(launcher))
+	if err != nil {
+		return nil, errors.Join(err, known.close(), launcher.Close(), listener.Close())
+	}
 	machine, _ := os.Hostname() // without, it is one name less to call the server by
 	models := append(claude.Models(cli), c.Models...)
 	p := &proxy{
-		clients: known,
+		clients: known, watch: watching,
 		backend: newBackend(c, models[0], launcher, logger), gate: admission.New(admission.Options{Slots: c.Concurrency, Queue: c.Queue}),
 		listener: listener, tls: files, served: make(chan error, 1), checked: make(chan struct{}),
 	}
@@ -177,5 +183,5 @@ func (p *proxy) close() error {
 		err = errors.Join(err, served)
 	}
 	<-p.checked
-	return errors.Join(err, p.clients.close(), p.backend.close())
+	return errors.Join(err, p.clients.close(), p.watch.Close(), p.backend.close())
 }

@@ -51,7 +51,7 @@ type Serve struct {
 	UsageKeep Days `default:"400d" placeholder:"TIME" help:"How long 'ocp usage' remembers, as 400d or 9600h. 0 keeps all."`
 
 	HookTransport   string   `default:"http" enum:"http,command" help:"How the CLI's hooks reach ocp: http, or command where a policy forbids http hooks."`
-	Terminal        string   `default:"pty" enum:"pty,tmux" help:"What sessions run under: pty, pseudo-terminals of ocp's own; or tmux, panes of a tmux server of ocp's own."`
+	Terminal        string   `default:"pty" enum:"pty,tmux" help:"What sessions run under: pty, pseudo-terminals of ocp's own; or tmux, panes of a tmux server of ocp's own. 'ocp watch' shows both."`
 	PassEnv         []string `placeholder:"NAME" help:"Further variables of ocp's environment that sessions get."`
 	KeepTranscripts bool     `help:"Keep every session's transcript in the state directory. They hold the conversations."`
 	LogLevel        string   `default:"info" enum:"debug,info,warn,error" help:"The least severe log lines shown: debug, info, warn or error."`
