@@ -59,7 +59,7 @@ func (p *proxy) halfAnswer(t *testing.T) (*answerStream, *messagesapi.Gate) {
 // leaky are variables of ocp's environment that no session may get, each with a value
 // of its own that says so.
 var leaky = []string{
-	"ANTHROPIC_MODEL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_BETAS", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_LOG",
+	"SHELL", "ANTHROPIC_MODEL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_BETAS", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_LOG",
 	"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_MAX_RETRIES", "CLAUDE_CODE_EXTRA_BODY",
 	"CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SIMPLE", "MAX_THINKING_TOKENS", "DISABLE_PROMPT_CACHING", "NODE_OPTIONS", "BUN_OPTIONS",
 	"AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY", "UNRELATED", "GIT_DIR",
@@ -67,7 +67,7 @@ var leaky = []string{
 
 // passedOn are the variables of ocp's environment that sessions get.
 var passedOn = []string{
-	"PATH", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
+	"PATH", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
 	"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
 	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
 	"NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR",

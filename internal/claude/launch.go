@@ -40,9 +40,14 @@ func limits(key Key) []string {
 	return []string{"CLAUDE_CODE_MAX_OUTPUT_TOKENS=" + strconv.Itoa(key.MaxTokens)}
 }
 
+// shell is the one that sessions are told of. Not one of a host's own: the CLI describes
+// what it finds, and would tell the model of it if that is not what was told (told.go).
+const shell = "/bin/bash"
+
 // fixed is what every session's environment holds.
 var fixed = []string{
 	"TERM=xterm-256color",
+	"SHELL=" + shell,
 	"CLAUDE_CODE_RESUME_INTERRUPTED_TURN=1",       // re-run the conversation's last turn
 	"CLAUDE_CODE_DISABLE_ATTACHMENTS=1",           // @path in a client's text sends no file
 	"CLAUDE_CODE_MAX_RETRIES=0",                   // a retry can replace text that was sent
@@ -61,7 +66,7 @@ var fixed = []string{
 
 // passed are the variables of OCP's own environment that reach a session.
 var passed = []string{
-	"PATH", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
+	"PATH", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
 	"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
 	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy",
 	"NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR",

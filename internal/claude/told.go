@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -24,7 +23,7 @@ func (l *Launcher) told(p place, key Key) []transcript.Entry {
 	if l.unkept != "" || l.options.Version != announcing {
 		return nil
 	}
-	list := []transcript.Entry{{Told: map[string]any{"type": "environment", "snapshot": surroundings(p.cwd, l.options.Env)}}}
+	list := []transcript.Entry{{Told: map[string]any{"type": "environment", "snapshot": surroundings(p.cwd)}}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if model, ok := l.models[key.Model]; ok {
@@ -54,19 +53,11 @@ type snapshot struct {
 	OSVersion        string   `json:"osVersion"`
 }
 
-func surroundings(cwd string, env []string) snapshot {
+func surroundings(cwd string) snapshot {
 	return snapshot{
 		WorkingDirectory: cwd, IsGitRepo: inGitRepo(cwd), Additional: []string{},
-		Platform: runtime.GOOS, Shell: shellName(env), OSVersion: osVersion(),
+		Platform: runtime.GOOS, Shell: filepath.Base(shell), OSVersion: osVersion(),
 	}
-}
-
-// shellName is the shell that the CLI says it has: it knows two.
-func shellName(env []string) string {
-	if shell, _ := lookup(env, "SHELL"); strings.Contains(shell, "zsh") {
-		return "zsh"
-	}
-	return "bash"
 }
 
 func osVersion() string {

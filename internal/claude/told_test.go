@@ -50,11 +50,3 @@ func TestTold(t *testing.T) {
 		closeLauncher(t, other)
 	}
 }
-
-func TestShellName(t *testing.T) {
-	for shell, want := range map[string]string{"": "bash", "SHELL=/bin/bash": "bash", "SHELL=/usr/bin/zsh": "zsh", "SHELL=/bin/fish": "bash"} {
-		if got := shellName([]string{shell}); got != want {
-			t.Errorf("%q: got %q", shell, got)
-		}
-	}
-}
