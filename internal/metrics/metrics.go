@@ -69,9 +69,9 @@ func New(o Options) *Metrics {
 		m.registry.MustRegister(h)
 		return h
 	}
-	m.turns = counters("ocp_turns_total", "Turns that are over. The outcome is ok, refused (the queue was full), or the kind of the error; the model is as requested.", "outcome", "dialect", "model")
+	m.turns = counters("ocp_turns_total", "Turns that are over. The outcome is ok, refused (the queue was full), limited (by the key), or the kind of the error; the model is as requested.", "outcome", "dialect", "model")
 	m.keyTurns = counters("ocp_key_turns_total", "Turns that are over, by the name of the client's key; none if it has no name.", "key")
-	m.tokens = counters("ocp_tokens_total", "Tokens as the upstream counted them. The kind is input (without cached ones), cache_read, cache_creation or output; at a stop sequence input and output are estimates.", "kind", "model")
+	m.tokens = counters("ocp_tokens_total", "Tokens as the upstream counted them. The kind is input (without cached ones), cache_read, cache_creation or output. Of turns that broke off or were stopped at a stop sequence they are estimates.", "kind", "model")
 	m.keyToken = counters("ocp_key_tokens_total", "Tokens as in ocp_tokens_total, by the name of the client's key; none if it has no name.", "kind", "key")
 	m.stages = histogram("ocp_turn_stage_seconds", "How long turns that ended well spent in each stage: queued, boot, submit, first, streaming, verifying. The way is how the turn came to its session: cold, pooled, continued, or unknown at a stop sequence.", "stage", "way")
 	m.total = histogram("ocp_turn_seconds", "How long turns that ended well took, from the request to the end of its answer.", "dialect")
@@ -109,6 +109,13 @@ func (m *Metrics) Observe(t server.Trace) {
 	if t.Outcome == string(turn.Diverged) {
 		m.divergences.Inc()
 	}
+	for _, tokens := range []struct {
+		kind string
+		n    int
+	}{{"input", t.Usage.Input}, {"cache_read", t.Usage.CacheRead}, {"cache_creation", t.Usage.CacheCreation}, {"output", t.Usage.Output}} {
+		m.tokens.WithLabelValues(tokens.kind, model).Add(float64(max(tokens.n, 0)))
+		m.keyToken.WithLabelValues(tokens.kind, key).Add(float64(max(tokens.n, 0)))
+	}
 	if !ok {
 		return
 	}
@@ -122,14 +129,6 @@ func (m *Metrics) Observe(t server.Trace) {
 	}
 	m.inputChecks.Add(float64(stats.InputChecks))
 	m.inputDiffs.Add(float64(stats.InputDiffs))
-	usage := t.Finished.Usage
-	for _, tokens := range []struct {
-		kind string
-		n    int
-	}{{"input", usage.Input}, {"cache_read", usage.CacheRead}, {"cache_creation", usage.CacheCreation}, {"output", usage.Output}} {
-		m.tokens.WithLabelValues(tokens.kind, model).Add(float64(max(tokens.n, 0)))
-		m.keyToken.WithLabelValues(tokens.kind, key).Add(float64(max(tokens.n, 0)))
-	}
 	way := string(t.Finished.Stages.Way)
 	if way == "" {
 		way = "unknown"

@@ -29,9 +29,8 @@ func finished() server.Trace {
 	return server.Trace{
 		ID: "req_1", Dialect: "openai", Model: "opus", Key: "my editor", Outcome: "ok",
 		Begun: begun, Admitted: at(10), Started: at(400), First: at(900), Stopped: at(1900), Answered: at(2000),
-		DeltaCount: 3, Bytes: 300,
+		DeltaCount: 3, Bytes: 300, Usage: turn.Usage{Input: 10, CacheRead: 20, CacheCreation: 30, Output: 40},
 		Finished: turn.Finished{
-			Usage:  turn.Usage{Input: 10, CacheRead: 20, CacheCreation: 30, Output: 40},
 			Stats:  turn.Stats{Deltas: 4, Reordered: 1, Duplicates: 1, ToppedUp: 50, InputChecks: 5, InputDiffs: 1},
 			Stages: turn.Stages{Way: turn.Cold, Taken: at(200)},
 		},
@@ -48,6 +47,7 @@ func status() server.Status {
 	s.Kept = server.KeptReport{Waiting: 2, Hits: 3, Evicted: 4, Expired: 5, Died: 6}
 	s.HookCalls.Accepted, s.HookCalls.Refused = 100, 1
 	s.Warnings = []string{"odd"}
+	s.Usage = server.UsageReport{Unwritten: 3, Failures: 2}
 	return s
 }
 
@@ -65,6 +65,7 @@ func TestCounts(t *testing.T) {
 	m.Observe(running) // counts nothing
 	diverged := finished()
 	diverged.Outcome, diverged.Finished, diverged.Key, diverged.Model = "diverged", turn.Finished{}, "", "sonnet"
+	diverged.Usage = turn.Usage{Output: 3, Estimated: true}
 	m.Observe(diverged)
 	want := `
 		ocp_turns_total{dialect="openai",model="opus",outcome="ok"} 1
@@ -75,6 +76,7 @@ func TestCounts(t *testing.T) {
 		ocp_tokens_total{kind="cache_read",model="opus"} 20
 		ocp_tokens_total{kind="cache_creation",model="opus"} 30
 		ocp_tokens_total{kind="output",model="opus"} 40
+		ocp_tokens_total{kind="output",model="sonnet"} 3
 		ocp_key_tokens_total{key="my editor",kind="output"} 40
 		ocp_deltas_total 4
 		ocp_deltas_reordered_total 1
@@ -113,6 +115,8 @@ func TestCounts(t *testing.T) {
 		ocp_session_takes_total{from="new"} 7
 		ocp_hook_calls_total{result="accepted"} 100
 		ocp_hook_calls_total{result="refused"} 1
+		ocp_usage_unwritten 3
+		ocp_usage_write_failures_total 2
 		ocp_cli_info{tested="true",version="2.1.332"} 1`
 	got := scrape(t, m)
 	for line := range strings.Lines(strings.TrimSpace(want)) {

@@ -27,7 +27,9 @@ var (
 	taken       = desc("ocp_session_takes_total", "Where turns got their session: kept (their conversation's own), primed, or new.", "from")
 	hookCalls   = desc("ocp_hook_calls_total", "Hook calls that were accepted, and that were refused for a wrong secret or session.", "result")
 	cliInfo     = desc("ocp_cli_info", "Always 1; the labels have the version of the CLI, and whether ocp is tested with it.", "version", "tested")
-	allOfStatus = []*prometheus.Desc{ready, warned, queue, queueLimit, slots, slotsLimit, sessions, started, died, closed, taken, hookCalls, cliInfo}
+	unwritten   = desc("ocp_usage_unwritten", "Turns whose usage is not in the store yet.")
+	unwritable  = desc("ocp_usage_write_failures_total", "Writes of usage that failed and were tried again.")
+	allOfStatus = []*prometheus.Desc{ready, warned, queue, queueLimit, slots, slotsLimit, sessions, started, died, closed, taken, hookCalls, cliInfo, unwritten, unwritable}
 )
 
 // Describe is for prometheus.Collector, as Collect is.
@@ -73,5 +75,7 @@ func (s state) Collect(c chan<- prometheus.Metric) {
 	counter(taken, now.Pool.Misses, "new")
 	counter(hookCalls, now.HookCalls.Accepted, "accepted")
 	counter(hookCalls, now.HookCalls.Refused, "refused")
+	gauge(unwritten, int(now.Usage.Unwritten))
+	counter(unwritable, now.Usage.Failures)
 	gauge(cliInfo, 1, now.CLI.Version, tested)
 }
