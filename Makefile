@@ -20,7 +20,7 @@ unexport ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_BASE_URL CLAUDE_CODE_O
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build cli clients tmux demo test lint fmt tools test-unit test-cli fuzz fuzz-smoke bench probe probe-latest contract soak cover clean
+.PHONY: help build cli clients tmux browser demo test lint fmt tools test-unit test-cli fuzz fuzz-smoke bench probe probe-latest contract soak cover clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ clients: ## install the JavaScript clients that the tests use
 
 tmux: ## install tmux, which some tests use, if it is missing
 	scripts/install-debian.sh tmux
+
+browser: ## install Chromium, which some tests use, if it is missing
+	scripts/install-debian.sh chromium
 
 demo: build ## show one streamed answer of the real CLI; no account needed
 	scripts/install-cli.sh $(DEMO_VERSION)
@@ -61,7 +64,8 @@ $(STATICCHECK): tools/go.mod tools/go.sum
 	cd tools && CGO_ENABLED=0 go build -trimpath -o ../.cache/bin/ tool
 	@touch $@
 
-test-unit: tmux ## run the tests that need no CLI
+test-unit: export OCP_TEST_BROWSER = chromium
+test-unit: tmux browser ## run the tests that need no CLI
 	$(UNIT_PACKAGES) && go test -race -shuffle=on $$packages
 
 test-cli: cli clients tmux ## run the tests on the real CLIs, every pinned version

@@ -27,7 +27,7 @@ var house = map[string][]string{
 	"cmd/ocp": {
 		"admission", "anthropic", "bench", "certificate", "claude", "config", "connect", "hook",
 		"messagesapi", "metrics", "openai", "pool", "probe", "prompt", "quota", "rewrite", "server",
-		"setup", "store", "terminal", "terminal/tmux", "transcript",
+		"setup", "statuspage", "store", "terminal", "terminal/tmux", "transcript",
 		"turn", "watch",
 	},
 
@@ -104,6 +104,10 @@ var house = map[string][]string{
 
 	// What the server's observers make of turns, for Prometheus.
 	"metrics": {"server", "turn"},
+
+	// And for a person with a browser.
+	"statuspage": {"server", "turn"},
+
 	// What no client would send, over a socket. Tests alone, apart from the server's own
 	// because fuzzing those would compile the official clients, for minutes.
 	"hostile": {"admission", "config", "prompt", "server", "turn"},
@@ -139,6 +143,8 @@ var forTests = []string{"claude/claudetest", "dialecttest", "messagesapi", "term
 // official clients alone would add 16 MB to it.
 var testOnly = []string{
 	"github.com/anthropics/anthropic-sdk-go",
+	"github.com/chromedp/cdproto",
+	"github.com/chromedp/chromedp",
 	"github.com/google/go-cmp",
 	"github.com/openai/openai-go",
 	"github.com/rogpeppe/go-internal",

@@ -16,6 +16,7 @@ import (
 	"ocp/internal/config"
 	"ocp/internal/metrics"
 	"ocp/internal/server"
+	"ocp/internal/statuspage"
 	"ocp/internal/terminal/tmux"
 	"ocp/internal/watch"
 )
@@ -77,7 +78,8 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 	p.backend.recorder = known.recorder
 	status := func() server.Status { return p.api.Status() } // asked once it serves
 	counts := metrics.New(metrics.Options{Status: status, Version: version(), Models: models})
-	observers := []func(server.Trace){counts.Observe, known.observe}
+	page := statuspage.New(statuspage.Options{Status: status, Models: models})
+	observers := []func(server.Trace){counts.Observe, page.Observe, known.observe}
 	if observe != nil {
 		observers = append(observers, observe)
 	}
@@ -86,7 +88,7 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 		Admission:        p.gate,
 		Observers:        observers,
 		TraceDeltas:      observe != nil,
-		Mounts:           []server.Mount{counts.Mount()},
+		Mounts:           append(page.Mounts(), counts.Mount()),
 		Version:          version(),
 		Logger:           logger,
 		LogContent:       c.LogContent,

@@ -37,7 +37,7 @@ const credential = "sk-ant-canary-of-the-stand-in-test"
 // an operator sees.
 const question = "hello, canary of the prompt"
 
-var unseen = []string{credential, "canary of the prompt", "half an answer", "You said", "API Error"}
+var unseen = []string{credential, "canary of the prompt", "half an answer", "You said", "API Error", "canary-key"}
 
 // rig is the whole proxy in this process, with the stand-in for its CLI.
 type rig struct {
@@ -46,7 +46,8 @@ type rig struct {
 	state  string
 	client *http.Client
 	log    *logBuffer
-	names  int // of scripts; guarded by mu
+	key    string // if one is wanted
+	names  int    // of scripts; guarded by mu
 	mu     sync.Mutex
 }
 
@@ -81,7 +82,7 @@ func serveRelease(t *testing.T, release string, change func(*config.Serve)) *rig
 	r.url = p.url()
 	t.Cleanup(func() {
 		seen := map[string]string{}
-		for _, path := range []string{"/metrics", "/status"} {
+		for _, path := range []string{"/metrics", "/status", "/"} {
 			seen[path] = r.get(path)
 		}
 		if err := p.close(); err != nil {
@@ -204,6 +205,9 @@ func (r *rig) get(path string) string {
 	req, err := http.NewRequestWithContext(context.WithoutCancel(r.t.Context()), http.MethodGet, r.url+path, nil)
 	if err != nil {
 		r.t.Fatal(err)
+	}
+	if r.key != "" {
+		req.Header.Set("Authorization", "Bearer "+r.key)
 	}
 	got, err := r.do(req)
 	if err != nil || got.status != http.StatusOK {
