@@ -10,9 +10,12 @@ import (
 const (
 	// planEvery and planBound are how often, and for how long, the screen of a check's
 	// session is looked at for the plan. Both pinned CLIs draw it 0.1 to 0.15 s after
-	// SessionStart.
+	// SessionStart on a quiet machine.
 	planEvery = 20 * time.Millisecond
-	planBound = 500 * time.Millisecond
+	planBound = 2 * time.Second
+	// planless is how many looks find the input box, which is drawn with the start screen
+	// or after it, until no plan is expected any more.
+	planless = 5
 )
 
 // planNames are the words that may be shown as the plan. The start screen can also name
@@ -42,9 +45,13 @@ func (s *Session) plan(ctx context.Context) string {
 	defer bound.Stop()
 	look := time.NewTicker(planEvery)
 	defer look.Stop()
-	for {
-		if plan := planOn(s.Screen()); plan != "" {
+	for boxes := 0; boxes < planless; {
+		screen := s.Screen()
+		if plan := planOn(screen); plan != "" {
 			return plan
+		}
+		if boxOn(screen) {
+			boxes++
 		}
 		select {
 		case <-look.C:
@@ -56,4 +63,5 @@ func (s *Session) plan(ctx context.Context) string {
 			return ""
 		}
 	}
+	return ""
 }
