@@ -174,6 +174,24 @@ func (p *proxy) url() string {
 	return scheme + p.listener.Addr().String()
 }
 
+// drain lets what is under way come to its end, if it does in time. close is to follow.
+func (p *proxy) drain(within time.Duration, logger *slog.Logger) {
+	if within <= 0 {
+		return
+	}
+	logger.Info("draining: what runs may end, and /readyz says that this server does", "within", within)
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	p.http.SetKeepAlivesEnabled(false)
+	err := p.api.Drain(ctx)
+	if err == nil {
+		err = p.http.Shutdown(ctx) // answers what has come in since, but takes no more in
+	}
+	if err != nil {
+		logger.Warn("not all turns have ended in time", "drain", within)
+	}
+}
+
 // close ends streams with an error event first, then the connections, then what is
 // left of the sessions.
 func (p *proxy) close() error {

@@ -62,6 +62,7 @@ func (c *serveCommand) untilEnd(ctx context.Context, proxy *proxy, logger *slog.
 		case <-reload:
 			proxy.clients.reload(ctx)
 		case <-ctx.Done():
+			proxy.drain(c.Drain, logger)
 			logger.Info("shutting down")
 			return proxy.close()
 		case err := <-proxy.served:

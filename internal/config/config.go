@@ -46,6 +46,8 @@ type Serve struct {
 	KeepAlive        time.Duration `default:"15s" help:"A streamed answer that is silent this long gets an SSE comment, or a ping event."`
 	KeepFor          time.Duration `default:"5m" help:"How long a session stays that --keep has kept."`
 
+	Drain time.Duration `default:"0" help:"How long turns may go on after a signal to end. Meanwhile /readyz says that the server is not ready, and what comes is answered. A second signal ends everything at once."`
+
 	StartCheck bool `default:"true" negatable:"" help:"Start one session at the start, without a turn and without tokens, to see whether the CLI works. /readyz tells what it has shown."`
 
 	UsageKeep Days `default:"400d" placeholder:"TIME" help:"How long 'ocp usage' remembers, as 400d or 9600h. 0 keeps all."`
@@ -82,6 +84,7 @@ func (s *Serve) Validate() error {
 		positive("--start-timeout", s.StartTimeout),
 		positive("--keep-alive", s.KeepAlive),
 		notNegative("--usage-keep", time.Duration(s.UsageKeep)),
+		notNegative("--drain", s.Drain),
 		validEffort(s.Effort),
 		validNames(s.PassEnv),
 		validModels(s.Models),

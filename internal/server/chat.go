@@ -50,8 +50,13 @@ func (s *Server) acquire(ctx context.Context) (release func(), err error) {
 // turnContext returns the context of a turn. It ends with the client's connection,
 // with Shutdown, or by cancel, whichever is first; its cause says which.
 func (s *Server) turnContext(client context.Context) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(client)
-	ignore := context.AfterFunc(s.stopping, func() { cancel(context.Cause(s.stopping)) })
+	return endsWith(client, s.stopping)
+}
+
+// endsWith returns ctx, which also ends with another, or by cancel.
+func endsWith(ctx, other context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ignore := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
 	return ctx, func(cause error) {
 		ignore()
 		cancel(cause)

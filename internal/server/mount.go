@@ -14,7 +14,7 @@ type Mount struct {
 	Open bool   // it is called without a key too, and told so
 
 	// Serve answers. allowed is false only if the mount is open, keys are wanted and none
-	// that is known was sent. The request's context ends with Shutdown too.
+	// that is known was sent. The request's context ends with Drain and Shutdown too.
 	Serve func(w http.ResponseWriter, r *http.Request, allowed bool)
 }
 
@@ -37,7 +37,7 @@ func (s *Server) mount(m Mount) http.Handler {
 		return s.guard(x)
 	}
 	serve := func(x *exchange, allowed bool) error {
-		ctx, cancel := s.turnContext(x.r.Context())
+		ctx, cancel := endsWith(x.r.Context(), s.pages)
 		defer cancel(nil)
 		m.Serve(&mounted{x.w, x}, x.r.WithContext(ctx), allowed)
 		return nil

@@ -65,7 +65,7 @@ type Options struct {
 	StrictParams bool
 
 	// Keys are those of clients, until SetKeys. Once there are any, every route but /healthz
-	// wants one.
+	// and /readyz wants one.
 	Keys  []config.Key
 	Quota *quota.Book // what has been used with each; default: nothing yet
 
@@ -144,9 +144,14 @@ type Server struct {
 	// stopping is cancelled by Shutdown, and with it every turn.
 	stopping context.Context
 	stop     context.CancelCauseFunc
+	// pages is cancelled when mounts are to end.
+	pages    context.Context
+	endPages context.CancelCauseFunc
 
 	mu      sync.Mutex
 	stopped bool           // no new turns; guarded by mu
+	drained chan struct{}  // closed when no turn is left; nil unless Drain was called; guarded by mu
+	running int            // turns that are not answered; guarded by mu
 	turns   sync.WaitGroup // turns and sessions being closed; Add under mu while not stopped, or by one of them
 }
 
@@ -155,6 +160,7 @@ func New(o Options) *Server {
 	s := &Server{options: o.withDefaults(), started: time.Now()}
 	s.bodies = semaphore.NewWeighted(s.options.BodyMemory)
 	s.SetKeys(o.Keys)
+	s.pages, s.endPages = context.WithCancelCause(context.Background())
 	s.stopping, s.stop = context.WithCancelCause(context.Background())
 	return s
 }
@@ -172,13 +178,40 @@ func (s *Server) Handler() http.Handler {
 		s.route(openaiDialect, s.model, http.MethodGet, http.MethodHead),
 		s.route(anthropicDialect, s.anthropicModel, http.MethodGet, http.MethodHead)))
 	mux.Handle("/healthz", s.open(openaiDialect, s.healthz, http.MethodGet, http.MethodHead))
-	mux.Handle("/readyz", s.route(openaiDialect, s.readyz, http.MethodGet, http.MethodHead))
+	mux.Handle("/readyz", s.open(openaiDialect, s.readyz, http.MethodGet, http.MethodHead))
 	mux.Handle("/status", s.route(openaiDialect, s.status, http.MethodGet, http.MethodHead))
 	for _, m := range s.options.Mounts {
 		mux.Handle(m.Path, s.mount(m))
 	}
 	mux.Handle("/", s.route(openaiDialect, s.notFound))
 	return s.cleanOnly(mux)
+}
+
+// Drain says by /readyz that the server is ending, for those who share requests out among
+// several, and waits until no turn waits or runs, or for ctx's end, whose cause it returns.
+// Turns that come meanwhile, or later, are answered; mounts are told to end when none is
+// left. It is to be called once, before Shutdown.
+func (s *Server) Drain(ctx context.Context) error {
+	s.mu.Lock()
+	s.drained = make(chan struct{})
+	if s.running == 0 {
+		s.nothingRuns()
+	}
+	s.mu.Unlock()
+	select {
+	case <-s.drained:
+		s.endPages(shuttingDown())
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// ending reports whether Drain or Shutdown was called.
+func (s *Server) ending() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped || s.drained != nil
 }
 
 // Shutdown admits no more turns and ends those that wait or run: each client gets an
@@ -189,6 +222,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopped = true
 	s.mu.Unlock()
 	s.stop(shuttingDown())
+	s.endPages(shuttingDown())
 
 	done := make(chan struct{})
 	go func() { // ends with the last turn
@@ -212,7 +246,29 @@ func (s *Server) enter() (leave func(), err error) {
 		return nil, shuttingDown()
 	}
 	s.turns.Add(1)
-	return s.turns.Done, nil
+	s.running++
+	return s.leave, nil
+}
+
+func (s *Server) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running--; s.running == 0 {
+		s.nothingRuns()
+	}
+	s.turns.Done()
+}
+
+// nothingRuns tells Drain. The caller holds mu.
+func (s *Server) nothingRuns() {
+	if s.drained == nil {
+		return
+	}
+	select {
+	case <-s.drained:
+	default:
+		close(s.drained)
+	}
 }
 
 func shuttingDown() *turn.Error {

@@ -96,9 +96,14 @@ type Status struct {
 	Warnings []string    `json:"warnings"`
 }
 
-// readyz answers 200 if a turn can be expected to go well.
+// readyz answers 200 if a turn can be expected to go well. Who has no key, such as a load
+// balancer, is not told why not.
 func (s *Server) readyz(x *exchange) error {
 	ready := s.readiness(s.report(), s.tally.snapshot())
+	if s.guard(x) != nil {
+		x.w.Header().Del("WWW-Authenticate")
+		ready.Reasons = nil
+	}
 	code := http.StatusOK
 	if ready.Status != "ready" {
 		code = http.StatusServiceUnavailable
@@ -148,7 +153,7 @@ func (s *Server) readiness(report Report, turns snapshot) Readiness {
 	if turns.refused {
 		reasons = append(reasons, "the upstream has refused the credentials, and no turn has gone well since: check the key, token or login of the CLI")
 	}
-	if s.stopping.Err() != nil {
+	if s.ending() {
 		reasons = append(reasons, "the server is shutting down")
 	}
 	switch {

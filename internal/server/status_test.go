@@ -164,12 +164,19 @@ func TestStatusOfClients(t *testing.T) {
 	}
 }
 
-// TestStateNeedsAKey checks that only /healthz is open.
+// TestStateNeedsAKey checks that who has no key learns whether turns go well, and no more.
 func TestStateNeedsAKey(t *testing.T) {
-	r := start(t, Options{Keys: []config.Key{key("k")}}, oneSlot)
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 401, "/status": 401} {
+	r, b := startReporting(t, Options{Keys: []config.Key{key("k")}}, Report{})
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/status": 401} {
 		if got := r.do("GET", path, "", ""); got.status != want {
 			t.Errorf("%s: got %+v", path, got)
 		}
+	}
+	b.report.Faults = []string{"a reason"}
+	if got := r.do("GET", "/readyz", "", ""); got.status != 503 || got.body != `{"status":"not_ready"}` || got.header.Get("WWW-Authenticate") != "" {
+		t.Errorf("without a key: %+v", got)
+	}
+	if got := r.ask("GET", "/readyz", "", "X-Api-Key", "k"); got.status != 503 || got.body != `{"status":"not_ready","reasons":["a reason"]}` {
+		t.Errorf("with a key: %+v", got)
 	}
 }
