@@ -20,7 +20,7 @@ unexport ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_BASE_URL CLAUDE_CODE_O
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build cli clients tmux browser demo test lint fmt tools test-unit test-cli fuzz fuzz-smoke bench probe probe-latest contract soak cover clean
+.PHONY: help build cli clients programs demo test lint fmt tools test-unit test-cli fuzz fuzz-smoke bench probe probe-latest contract soak cover clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,11 +34,8 @@ cli: ## install the pinned Claude Code CLIs into .cli/
 clients: ## install the JavaScript clients that the tests use
 	scripts/install-clients.sh
 
-tmux: ## install tmux, which some tests use, if it is missing
-	scripts/install-debian.sh tmux
-
-browser: ## install Chromium, which some tests use, if it is missing
-	scripts/install-debian.sh chromium
+programs: ## install tmux, HAProxy and Chromium, which some tests use, if they are missing
+	scripts/install-debian.sh tmux haproxy chromium
 
 demo: build ## show one streamed answer of the real CLI; no account needed
 	scripts/install-cli.sh $(DEMO_VERSION)
@@ -65,10 +62,11 @@ $(STATICCHECK): tools/go.mod tools/go.sum
 	@touch $@
 
 test-unit: export OCP_TEST_BROWSER = chromium
-test-unit: tmux browser ## run the tests that need no CLI
+test-unit: export OCP_TEST_HAPROXY = required
+test-unit: programs ## run the tests that need no CLI
 	$(UNIT_PACKAGES) && go test -race -shuffle=on $$packages
 
-test-cli: cli clients tmux ## run the tests on the real CLIs, every pinned version
+test-cli: cli clients programs ## run the tests on the real CLIs, every pinned version
 	OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
 		go test -race -count=1 -parallel 4 -timeout 45m ./e2e/...
 	OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \

@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asGenerator) != "" {
 		mainGenerate()
 	}
+	if os.Getenv(asServe) != "" && len(os.Args) > 1 && os.Args[1] == "serve" {
+		main()
+	}
 	claudetest.Main()
 	goleak.VerifyTestMain(m)
 }
