@@ -151,7 +151,7 @@ func (s *Server) report() Report {
 func (s *Server) readiness(report Report, turns snapshot) Readiness {
 	reasons := slices.Clone(report.Faults)
 	if turns.refused {
-		reasons = append(reasons, "the upstream has refused the credentials, and no turn has gone well since: check the key, token or login of the CLI")
+		reasons = append(reasons, "the upstream has refused the credentials within the last minute, and no turn has gone well since: check the key, token or login of the CLI")
 	}
 	if s.ending() {
 		reasons = append(reasons, "the server is shutting down")

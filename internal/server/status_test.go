@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"ocp/internal/admission"
 	"ocp/internal/config"
@@ -179,4 +181,21 @@ func TestStateNeedsAKey(t *testing.T) {
 	if got := r.ask("GET", "/readyz", "", "X-Api-Key", "k"); got.status != 503 || got.body != `{"status":"not_ready","reasons":["a reason"]}` {
 		t.Errorf("with a key: %+v", got)
 	}
+}
+
+// TestRefusalEnds checks that a server which nothing is sent to becomes ready again.
+func TestRefusalEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turns tally
+		turns.count(&turnRecord{}, &turn.Error{Kind: turn.Authentication})
+		for _, step := range []struct {
+			after   time.Duration
+			refused bool
+		}{{0, true}, {refusedFor - 1, true}, {1, false}} {
+			time.Sleep(step.after)
+			if got := turns.snapshot().refused; got != step.refused {
+				t.Errorf("%s later it is %v", step.after, got)
+			}
+		}
+	})
 }

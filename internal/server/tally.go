@@ -61,11 +61,15 @@ func failureText(err error) string {
 	return failed.Message
 }
 
+// refusedFor is how long a refusal of the credentials counts. Only a turn can show that it
+// has gone, and a load balancer sends none to a server that is not ready.
+const refusedFor = time.Minute
+
 // snapshot is a tally at one moment.
 type snapshot struct {
 	outcomes   map[string]int64
 	inputDiffs int64
-	refused    bool // the credentials were refused, and no turn has gone well since
+	refused    bool // the credentials were refused lately, and no turn has gone well since
 	last       *Failure
 	entrypoint string
 }
@@ -75,6 +79,6 @@ func (t *tally) snapshot() snapshot {
 	defer t.mu.Unlock()
 	return snapshot{
 		outcomes: maps.Clone(t.outcomes), inputDiffs: t.inputDiffs,
-		refused: t.refused.After(t.succeeded), last: t.last, entrypoint: t.entrypoint,
+		refused: t.refused.After(t.succeeded) && time.Since(t.refused) < refusedFor, last: t.last, entrypoint: t.entrypoint,
 	}
 }
