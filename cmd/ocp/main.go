@@ -39,6 +39,7 @@ type program struct {
 }
 
 func main() {
+	leaveNoCore()
 	os.Exit(run(program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ()}, os.Args[1:]))
 }
 
@@ -89,4 +90,10 @@ func signalContext() (context.Context, func()) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
+}
+
+// leaveNoCore has this process, and all that it starts, leave no core file: keys, tokens
+// and conversations would lie in it. A failure is nothing to stop for.
+func leaveNoCore() {
+	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 }
