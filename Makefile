@@ -95,11 +95,11 @@ probe-latest: build ## install the newest CLI and prove it there
 	@version=$$(npm view @anthropic-ai/claude-code version) && \
 		scripts/install-cli.sh "$$version" && bin/ocp probe --claude ".cli/$$version/claude"
 
-contract: cli build tmux ## make docs/contract.md anew
+contract: cli build programs ## make docs/contract.md anew
 	bin/ocp probe --markdown $(PINNED) >.cache/contract.md
 	mv .cache/contract.md docs/contract.md
 
-soak: cli clients tmux ## run the tests on the real CLIs with the long ones, and the load test
+soak: cli clients programs ## run the tests on the real CLIs with the long ones, and the load test
 	OCP_SOAK=1 OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
 		go test -race -count=1 -timeout 3h -v ./e2e/...
 	OCP_TEST_TERMINAL=tmux OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
@@ -108,7 +108,7 @@ soak: cli clients tmux ## run the tests on the real CLIs with the long ones, and
 		go test -race -count=1 -timeout 2h -v -run 'TestChaos|TestTypedTexts' ./internal/claude
 	OCP_SOAK=1 go test -count=1 -timeout 1h -v -run TestLoad ./cmd/ocp
 
-cover: tmux ## measure the coverage of the tests that need no CLI
+cover: programs ## measure the coverage of the tests that need no CLI
 	@mkdir -p .cache
 	$(UNIT_PACKAGES) && \
 		go test -coverprofile=.cache/cover.out -coverpkg=./internal/...,./cmd/... $$packages
