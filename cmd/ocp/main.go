@@ -15,20 +15,23 @@ import (
 
 // commands is the command line. Each command's file says what it does.
 type commands struct {
-	Serve   serveCommand   `cmd:"" help:"Serve the API until interrupted."`
-	Setup   setupCommand   `cmd:"" help:"Set ocp up on this machine: settings file and service. To be run again at will."`
-	Connect connectCommand `cmd:"" help:"Show, or write, the settings by which another program reaches ocp."`
-	Demo    demoCommand    `cmd:"" help:"Show one streamed answer of the real CLI and a scripted model. Needs no account."`
-	Doctor  doctorCommand  `cmd:"" help:"Say what is wrong with a setup of serve, and what to do about it. It takes the flags of serve."`
-	Bench   benchCommand   `cmd:"" help:"Measure where the time of a turn goes. Needs no account."`
-	Probe   probeCommand   `cmd:"" help:"Prove on the installed CLI what ocp relies on. Needs no account."`
-	Keys    keysCommand    `cmd:"" help:"Add, list and revoke keys of clients. A running serve takes them up."`
-	Usage   usageCommand   `cmd:"" help:"Show turns and tokens by key, model, day or dialect."`
-	Watch   watchCommand   `cmd:"" help:"List the sessions of a running ocp serve, or watch one."`
-	Version versionCommand `cmd:"" help:"Print the version."`
-	Hook    hookCommand    `cmd:"" hidden:"" help:"Forward a hook call of a session to ocp."`
-	Editor  editorCommand  `cmd:"" hidden:"" help:"Take the next prompt of a session from ocp."`
-	Pane    paneCommand    `cmd:"" hidden:"" help:"Run a session in a pane of tmux."`
+	Serve      serveCommand      `cmd:"" help:"Serve the API until interrupted."`
+	Setup      setupCommand      `cmd:"" help:"Set ocp up on this machine: settings file and service. To be run again at will."`
+	Connect    connectCommand    `cmd:"" help:"Show, or write, the settings by which another program reaches ocp."`
+	Demo       demoCommand       `cmd:"" help:"Show one streamed answer of the real CLI and a scripted model. Needs no account."`
+	Doctor     doctorCommand     `cmd:"" help:"Say what is wrong with a setup of serve, and what to do about it. It takes the flags of serve."`
+	Bench      benchCommand      `cmd:"" help:"Measure where the time of a turn goes. Needs no account."`
+	Probe      probeCommand      `cmd:"" help:"Prove on the installed CLI what ocp relies on. Needs no account."`
+	Keys       keysCommand       `cmd:"" help:"Add, list and revoke keys of clients. A running serve takes them up."`
+	Usage      usageCommand      `cmd:"" help:"Show turns and tokens by key, model, day or dialect."`
+	Watch      watchCommand      `cmd:"" help:"List the sessions of a running ocp serve, or watch one."`
+	Man        manCommand        `cmd:"" help:"Print the man page."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
+	Completion completionCommand `cmd:"" help:"Print what a shell needs to complete command lines of ocp."`
+	Complete   completeCommand   `cmd:"" hidden:"" help:"Say how a command line can go on."`
+	Hook       hookCommand       `cmd:"" hidden:"" help:"Forward a hook call of a session to ocp."`
+	Editor     editorCommand     `cmd:"" hidden:"" help:"Take the next prompt of a session from ocp."`
+	Pane       paneCommand       `cmd:"" hidden:"" help:"Run a session in a pane of tmux."`
 }
 
 // program is what a command may use of its surroundings.

@@ -20,9 +20,15 @@ import (
 	"ocp/internal/config"
 )
 
-// The test binary is also the stand-in CLI that the proxy launches, and the other side of a
-// load.
+// asOcp makes the test binary be ocp.
+const asOcp = "OCP_TEST_AS_OCP"
+
+// The test binary is also the stand-in CLI that the proxy launches, the other side of a
+// load, and ocp itself.
 func TestMain(m *testing.M) {
+	if os.Getenv(asOcp) != "" {
+		os.Exit(run(program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ()}, os.Args[1:]))
+	}
 	if os.Getenv(asGenerator) != "" {
 		mainGenerate()
 	}
