@@ -22,9 +22,6 @@ import (
 	"ocp/internal/claude/claudetest"
 )
 
-// asServe makes the test binary `ocp serve`.
-const asServe = "OCP_TEST_SERVE"
-
 // clusterKey is the key that the nodes want.
 const clusterKey = "key-of-the-cluster"
 
@@ -109,7 +106,7 @@ func startNode(t *testing.T, args ...string) *node {
 		"--pool", "0", "--keep", "0", "--no-start-check", "--concurrency", "8",
 	}, args...)...)
 	cmd.Env = []string{
-		asServe + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(),
+		asOcp + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(),
 		"ANTHROPIC_API_KEY=" + credential, "OCP_API_KEY=" + clusterKey,
 	}
 	n.process = startProcess(t, cmd)

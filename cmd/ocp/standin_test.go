@@ -27,13 +27,10 @@ const asOcp = "OCP_TEST_AS_OCP"
 // load, and ocp itself.
 func TestMain(m *testing.M) {
 	if os.Getenv(asOcp) != "" {
-		os.Exit(run(program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ()}, os.Args[1:]))
+		main()
 	}
 	if os.Getenv(asGenerator) != "" {
 		mainGenerate()
-	}
-	if os.Getenv(asServe) != "" && len(os.Args) > 1 && os.Args[1] == "serve" {
-		main()
 	}
 	claudetest.Main()
 	goleak.VerifyTestMain(m)
