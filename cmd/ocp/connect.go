@@ -103,14 +103,15 @@ func (c *connectCommand) write(p program, client connect.Client, s connect.Setti
 
 // ownURL is where the serve of the settings file is reached.
 func ownURL(env []string, keys []string) string {
-	listen := "127.0.0.1:3456"
+	listen, tls := "127.0.0.1:3456", false
 	path := config.DefaultFile(func(name string) string { return claude.Variable(env, name) })
 	if file, err := config.ReadFile(path, keys); err == nil {
 		if line, ok := file.Line("listen"); ok {
 			listen, _ = line.Value.(string)
 		}
+		_, tls = file.Line("tls-cert")
 	}
-	return setup.URL(listen)
+	return setup.URL(listen, tls)
 }
 
 func listClients(w io.Writer) error {

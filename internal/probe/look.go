@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -131,21 +132,26 @@ func lookAtPort(ctx context.Context, listen string) Port {
 	return Port{Err: listener.Close()}
 }
 
-// askWho returns the version of the ocp that answers at an address; empty if none does.
+// askWho returns the version of the ocp that answers at an address, with TLS or without;
+// empty if none does.
 func askWho(ctx context.Context, address string) string {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
-	if err != nil {
-		return ""
+	// No proxy; and any certificate, since nothing is sent that is worth anything.
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	for _, scheme := range []string{"http", "https"} {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+address+"/healthz", nil)
+		if err != nil {
+			return ""
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			continue
+		}
+		var health struct{ Status, Version string }
+		err = json.NewDecoder(http.MaxBytesReader(nil, resp.Body, 1<<10)).Decode(&health)
+		_ = resp.Body.Close()
+		if err == nil && health.Status == "ok" {
+			return health.Version
+		}
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // and no proxy
-	resp, err := client.Do(req)
-	if err != nil {
-		return ""
-	}
-	defer resp.Body.Close()
-	var health struct{ Status, Version string }
-	if json.NewDecoder(http.MaxBytesReader(nil, resp.Body, 1<<10)).Decode(&health) != nil || health.Status != "ok" {
-		return ""
-	}
-	return health.Version
+	return ""
 }

@@ -1,6 +1,8 @@
 package probe
 
 import (
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +21,15 @@ func answering(t *testing.T, body string) string {
 	return server.Listener.Addr().String()
 }
 
+// answeringTLS is the same with a certificate that nobody trusts.
+func answeringTLS(t *testing.T, body string) string {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(body)) }))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
 func TestLookAtPort(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -30,13 +41,14 @@ func TestLookAtPort(t *testing.T) {
 		listen string
 		want   Port
 	}{
-		"free":            {address, Port{}},
-		"any":             {"127.0.0.1:0", Port{}},
-		"none":            {"127.0.0.1", Port{Unasked: true}},
-		"an ocp's":        {answering(t, `{"status":"ok","version":"1.2"}`), Port{Taken: true, OCP: "1.2"}},
-		"another's":       {answering(t, `{"status":"up","version":"1.2"}`), Port{Taken: true}},
-		"one of no JSON":  {answering(t, strings.Repeat("<", 1<<20)), Port{Taken: true}},
-		"on all networks": {":" + portOf(answering(t, `{"status":"ok","version":"3"}`)), Port{Taken: true, OCP: "3"}},
+		"free":              {address, Port{}},
+		"any":               {"127.0.0.1:0", Port{}},
+		"none":              {"127.0.0.1", Port{Unasked: true}},
+		"an ocp's":          {answering(t, `{"status":"ok","version":"1.2"}`), Port{Taken: true, OCP: "1.2"}},
+		"an ocp's with TLS": {answeringTLS(t, `{"status":"ok","version":"1.3"}`), Port{Taken: true, OCP: "1.3"}},
+		"another's":         {answering(t, `{"status":"up","version":"1.2"}`), Port{Taken: true}},
+		"one of no JSON":    {answering(t, strings.Repeat("<", 1<<20)), Port{Taken: true}},
+		"on all networks":   {":" + portOf(answering(t, `{"status":"ok","version":"3"}`)), Port{Taken: true, OCP: "3"}},
 	} {
 		if got := lookAtPort(t.Context(), test.listen); got != test.want {
 			t.Errorf("%s: got %+v", name, got)

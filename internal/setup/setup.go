@@ -54,8 +54,8 @@ type Options struct {
 	Parse func(content []byte) (config.Serve, error)
 	// Look looks at the setup of serve with settings.
 	Look func(ctx context.Context, s config.Serve) *probe.Setup
-	// Answers reports whether ocp serves at an address, within some seconds.
-	Answers func(ctx context.Context, listen string) bool
+	// Answers reports whether ocp serves at a URL, within some seconds.
+	Answers func(ctx context.Context, url string) bool
 	Now     func() time.Time
 }
 
@@ -333,7 +333,7 @@ func (s *setting) serve(ctx context.Context, cli string, settings config.Serve) 
 	switch {
 	case !started:
 		s.say("Start it with:  %s", strings.Join(append([]string{"ocp", "serve"}, s.serveArgs()...), " "))
-	case s.Answers(ctx, settings.Listen):
+	case s.Answers(ctx, URL(settings.Listen, settings.TLSCert != "")):
 		s.say("ok    it answers on %s", settings.Listen)
 	default:
 		s.say("It does not answer on %s yet. Its log, and `ocp doctor`, say why.", settings.Listen)
@@ -358,7 +358,7 @@ func (s *setting) sayClients(settings config.Serve) {
 	if settings.APIKeyFile != "" || len(settings.APIKey) > 0 {
 		key = "one of your keys"
 	}
-	url := URL(settings.Listen)
+	url := URL(settings.Listen, settings.TLSCert != "")
 	auth := ""
 	if key == "one of your keys" {
 		auth = " -H \"Authorization: Bearer $KEY\""
