@@ -114,7 +114,7 @@ var house = map[string][]string{
 
 	// Named checks with evidence and remedy. To see what a session's turn is made of, the
 	// probes read hook calls and records themselves, and script the model.
-	"probe": {"certificate", "claude", "config", "hook", "messagesapi", "prompt", "terminal", "transcript", "turn"},
+	"probe": {"certificate", "claude", "config", "hook", "messagesapi", "prompt", "terminal", "terminal/tmux", "transcript", "turn"},
 
 	// Figures of measured turns. Pure, and nothing of a check: so not in probe.
 	"bench": {},

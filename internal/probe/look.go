@@ -18,6 +18,7 @@ import (
 	"ocp/internal/certificate"
 	"ocp/internal/claude"
 	"ocp/internal/config"
+	"ocp/internal/terminal/tmux"
 )
 
 // askTimeout bounds what a program at the address to serve on may take to answer.
@@ -55,6 +56,10 @@ func Look(ctx context.Context, settings config.Serve, in Surroundings) *Setup {
 	}
 	s.lookAtCLI(ctx, in.Env)
 	s.lookAtState(in.Env)
+	if settings.Terminal == "tmux" {
+		program, version, err := tmux.Find(ctx, claude.Variable(in.Env, "PATH"))
+		s.Tmux, s.TmuxErr = "tmux "+version+" ("+program+")", err
+	}
 	s.Port = lookAtPort(ctx, settings.Listen)
 	for _, name := range cloud {
 		if slices.Contains(settings.PassEnv, name) && claude.Variable(in.Env, name) != "" {

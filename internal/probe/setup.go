@@ -41,6 +41,8 @@ type Setup struct {
 	Free     int64 // bytes of disk; negative if it cannot be told
 	Memory   int64 // bytes that sessions could have; negative if it cannot be told
 	Port     Port
+	Tmux     string // path and version; empty if it is not asked for
+	TmuxErr  error  // why it cannot be used
 	CanEdit  bool // ocp can be the editor of sessions
 
 	Session *Session // nil if none was started
@@ -85,7 +87,7 @@ func (s *Setup) Checks() []Check {
 		s.cliFound(), s.cliVersion(),
 		s.configDir(), s.login(),
 		s.stateDir(), s.instance(), s.port(),
-		s.disk(), s.memory(), s.goingOn(), s.proxy(),
+		s.disk(), s.memory(), s.terminal(), s.goingOn(), s.proxy(),
 		s.session(), s.hooks(), s.boot(),
 	}
 }
@@ -93,7 +95,7 @@ func (s *Setup) Checks() []Check {
 // Blocked is the check that has failed without which no session need be started; empty
 // if none has.
 func (s *Setup) Blocked() string {
-	for _, c := range []Check{s.cliFound(), s.cliVersion(), s.configDir(), s.login()} {
+	for _, c := range []Check{s.cliFound(), s.cliVersion(), s.configDir(), s.login(), s.terminal()} {
 		if c.Status == Fail {
 			return c.ID
 		}
@@ -319,6 +321,17 @@ func (s *Setup) memory() Check {
 		return c.warn(remedy, "%s available; %s", megabytes(s.Memory), what)
 	}
 	return c.ok("%s available; %s", megabytes(s.Memory), what)
+}
+
+func (s *Setup) terminal() Check {
+	c := Check{ID: "terminal", Claim: "there is what sessions run under"}
+	switch {
+	case s.Settings.Terminal != "tmux":
+		return c.ok("pseudo-terminals, which need nothing installed")
+	case s.TmuxErr != nil:
+		return c.fail("install tmux (`apt-get install tmux`, `brew install tmux`), or leave out --terminal", "--terminal tmux: %v", s.TmuxErr)
+	}
+	return c.ok("%s", s.Tmux)
 }
 
 func (s *Setup) goingOn() Check {

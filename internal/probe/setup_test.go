@@ -11,6 +11,7 @@ import (
 
 	"ocp/internal/claude"
 	"ocp/internal/config"
+	"ocp/internal/terminal/tmux"
 	"ocp/internal/turn"
 )
 
@@ -123,6 +124,11 @@ func TestChecks(t *testing.T) {
 		{"memory for none", func(s *Setup) { s.Memory = 200 << 20 }, []finding{{"memory", "fail", "200 MB available, and one session takes about 250 MB", "--keep"}}},
 		{"memory for all", func(s *Setup) { s.Memory = 1120 << 20 }, nil},
 		{"unknown memory", func(s *Setup) { s.Memory = -1 }, []finding{{"memory", "skip", "", ""}}},
+		{"tmux", func(s *Setup) { s.Settings.Terminal, s.Tmux = "tmux", "tmux 3.3a" }, nil},
+		{"no tmux", func(s *Setup) { s.Settings.Terminal, s.TmuxErr, s.Session = "tmux", tmux.ErrMissing, nil }, append([]finding{
+			{"terminal", "fail", "--terminal tmux: there is no tmux", "install tmux"},
+		}, noSession("terminal failed")...)},
+		{"no tmux, and none needed", func(s *Setup) { s.TmuxErr = tmux.ErrMissing }, nil},
 		{"a space in ocp's path", func(s *Setup) { s.CanEdit = false }, []finding{{"going-on", "warn", "space", "move ocp"}}},
 		{"a space that is in no one's way", func(s *Setup) { s.CanEdit, s.Settings.Keep = false, 0 }, []finding{{"going-on", "skip", "--keep is 0", ""}}},
 		{"proxy", func(s *Setup) { s.Proxies = []string{"HTTP_PROXY"} }, nil},
@@ -201,7 +207,7 @@ func TestCheckNames(t *testing.T) {
 	for _, c := range good().Checks() {
 		ids = append(ids, c.ID)
 	}
-	const want = "settings tls cli-found cli-version config-dir login state-dir instance port disk memory going-on proxy session hooks boot"
+	const want = "settings tls cli-found cli-version config-dir login state-dir instance port disk memory terminal going-on proxy session hooks boot"
 	if got := strings.Join(ids, " "); got != want {
 		t.Errorf("got %s", got)
 	}
