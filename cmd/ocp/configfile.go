@@ -82,7 +82,7 @@ func (f fromFile) Validate(*kong.Application) error { return nil }
 
 func (f fromFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	line, ok := f.Line(flag.Name)
-	if !ok || flag.Name == configName {
+	if !ok || flag.Name == configName || len(flag.Envs) == 0 { // without a variable it is not serve's
 		return nil, nil
 	}
 	for _, name := range flag.Envs {

@@ -25,13 +25,14 @@ type keysCommand struct {
 	Revoke keysRevokeCommand `cmd:"" help:"Revoke a key. Turns that run with it may end."`
 }
 
-// stateFlag is serve's --state-dir.
+// stateFlag is serve's --state-dir, also from the settings file.
 type stateFlag struct {
+	ConfigFile
 	StateDir string `placeholder:"DIR" help:"The state directory of 'ocp serve'. Default: ~/.local/state/ocp."`
 }
 
-// The limits have no variables of the environment: OCP_CONCURRENCY and OCP_MODELS are
-// serve's.
+// The limits have no variables of the environment, and nothing from the settings file:
+// OCP_CONCURRENCY and OCP_MODELS are serve's.
 type keysAddCommand struct {
 	Name string `arg:"" help:"What to call it, in lists, logs and usage. No other key may have the name."`
 	stateFlag
