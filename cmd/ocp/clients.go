@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,8 +44,8 @@ func openClients(ctx context.Context, c config.Serve, logger *slog.Logger) (*cli
 	}
 	k := &clients{settings: c, log: logger, store: s, book: &quota.Book{}, stop: func() {}}
 	err = errors.Join(k.load(ctx, true), k.resume(ctx, time.Now()))
-	if err == nil && len(k.keys) == 0 && !c.Loopback() {
-		err = fmt.Errorf("--listen: %s is not a loopback address, and there is no key: make one with 'ocp keys add'", c.Listen)
+	if err == nil && c.StoredKeys && len(k.keys) == 0 {
+		err = errors.New("the last key was revoked while ocp started, and without any it may not serve like this: make one with 'ocp keys add'")
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -160,9 +160,9 @@ func (k *clients) close() error {
 }
 
 // storedKeys reports whether the store has keys, where that decides whether ocp may serve:
-// beyond loopback and without other keys. It makes no file.
+// without other keys, and beyond loopback or under any name. It makes no file.
 func storedKeys(s config.Serve, env []string) (bool, error) {
-	if s.Loopback() || len(s.APIKey) > 0 || s.APIKeyFile != "" {
+	if len(s.APIKey) > 0 || s.APIKeyFile != "" || s.Loopback() && !slices.Contains(s.AllowHost, "*") {
 		return false, nil
 	}
 	keys, err := readStore(context.Background(), s.StateDir, env, (*store.Store).Keys)

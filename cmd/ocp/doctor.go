@@ -33,7 +33,7 @@ func (c *doctorCommand) Run(ctx context.Context, p program) error {
 	if err != nil {
 		return fmt.Errorf("find ocp's own binary: %w", err)
 	}
-	in := probe.Surroundings{Env: p.env, EditorCommand: []string{self, "editor"}, SettingsErr: validate(c.Serve, p.env), ConfigExposed: c.exposed()}
+	in := probe.Surroundings{Env: p.env, EditorCommand: []string{self, "editor"}, SettingsErr: validate(&c.Serve, p.env), ConfigExposed: c.exposed()}
 	if c.file != nil {
 		in.ConfigFile = c.file.Path
 	}

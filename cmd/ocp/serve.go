@@ -73,18 +73,18 @@ func (c *serveCommand) untilEnd(ctx context.Context, proxy *proxy, logger *slog.
 }
 
 // validate says what is wrong with the settings themselves.
-func validate(s config.Serve, env []string) error {
+func validate(s *config.Serve, env []string) error {
 	if slices.Contains(env, "OCP_API_KEY=") {
 		return errors.New("OCP_API_KEY is set and empty: give it a key, or unset it to serve without keys on loopback")
 	}
-	stored, err := storedKeys(s, env)
+	stored, err := storedKeys(*s, env)
 	s.StoredKeys = stored
 	return errors.Join(err, s.Validate())
 }
 
 // complete fills in what the defaults cannot say and checks the whole.
 func complete(s config.Serve, env []string) (config.Serve, error) {
-	if err := validate(s, env); err != nil {
+	if err := validate(&s, env); err != nil {
 		return s, err
 	}
 	path, err := claude.Find(s.Claude, env)

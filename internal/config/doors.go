@@ -35,7 +35,7 @@ func validHosts(names []string, keys bool) error {
 		_, notAddr := netip.ParseAddr(name)
 		switch {
 		case name == "*" && !keys:
-			return errors.New("--allow-host: * needs keys, since without them any web page could use the server: name the hosts, or give --api-key-file or OCP_API_KEY")
+			return errors.New("--allow-host: * needs keys, since without them any web page could use the server: name the hosts, make a key with 'ocp keys add', or give --api-key-file or OCP_API_KEY")
 		case name == "*" || notAddr == nil:
 		case name == "" || strings.ContainsAny(name, "*/:@[] \t"):
 			return fmt.Errorf("--allow-host: %q is not the name of a host: give it without scheme and port, such as ocp.example.org", name)
