@@ -117,7 +117,7 @@ func (r usageReport) write(out io.Writer) error {
 	}
 	err := w.Flush()
 	if r.Total.Estimated > 0 {
-		_, failed := fmt.Fprintf(out, "\nThe tokens of %d turns, which ended before their answer did, are estimates.\n", r.Total.Estimated)
+		_, failed := fmt.Fprintf(out, "\nTurns that ended before their answer did, whose tokens are estimates: %d\n", r.Total.Estimated)
 		err = errors.Join(err, failed)
 	}
 	return err

@@ -67,6 +67,8 @@ func TestValidate(t *testing.T) {
 		{"no limit", func(s *Serve) { s.FirstByteTimeout, s.IdleTimeout = 0, 0 }, ""},
 		{"less than no time to the first text", func(s *Serve) { s.FirstByteTimeout = -1 }, "--first-byte-timeout"},
 		{"less than no silence", func(s *Serve) { s.IdleTimeout = -1 }, "--idle-timeout"},
+		{"usage kept for less than no time", func(s *Serve) { s.UsageKeep = -1 }, "--usage-keep"},
+		{"all interfaces with a key of the store", func(s *Serve) { s.Listen, s.StoredKeys = ":80", true }, ""},
 		{"odd effort", func(s *Serve) { s.Effort = "--x" }, "--effort"},
 		{"odd variable", func(s *Serve) { s.PassEnv = []string{"A=B"} }, "--pass-env"},
 		{"keys for sessions", func(s *Serve) { s.PassEnv = []string{"OCP_API_KEY"} }, "no session"},
@@ -159,4 +161,17 @@ func write(t *testing.T, content string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+func TestDays(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"400d": 400 * 24 * time.Hour, "0d": 0, "0": 0, "36h": 36 * time.Hour, "-1h": -time.Hour,
+		"-1d": -1, "d": -1, "1.5d": -1, "400": -1, "100001d": -1, "99999999999999999999d": -1, "": -1, "1w": -1,
+	} {
+		var d Days
+		err := d.UnmarshalText([]byte(text))
+		if want == -1 && err == nil || want != -1 && (err != nil || time.Duration(d) != want) {
+			t.Errorf("%q: got %v, %v", text, time.Duration(d), err)
+		}
+	}
 }

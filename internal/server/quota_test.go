@@ -162,6 +162,9 @@ func TestConcurrencyOfAKey(t *testing.T) {
 				sessions <- session
 			}()
 			res := r.with(t.Context(), "bob", route.path, route.body)
+			if res.StatusCode != http.StatusOK {
+				t.Fatalf("a request after another's end: %s", res.Status)
+			}
 			session := <-sessions
 			r.wantLimited("bob", route.path, route.body, "1 request under way")
 			go func() { session.steps <- end }()
