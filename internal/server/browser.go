@@ -94,7 +94,11 @@ func foreignOrigin() *fault {
 }
 
 // exposed are the headers of answers that pages may read.
-const exposed = "X-Request-Id, Request-Id, Retry-After, Ocp-Ignored-Params, Ocp-Estimate"
+const exposed = "X-Request-Id, Request-Id, Retry-After, Ocp-Ignored-Params, Ocp-Estimate, X-Should-Retry, " +
+	"X-Ratelimit-Limit-Requests, X-Ratelimit-Remaining-Requests, X-Ratelimit-Reset-Requests, " +
+	"X-Ratelimit-Limit-Tokens, X-Ratelimit-Remaining-Tokens, X-Ratelimit-Reset-Tokens, " +
+	"Anthropic-Ratelimit-Requests-Limit, Anthropic-Ratelimit-Requests-Remaining, Anthropic-Ratelimit-Requests-Reset, " +
+	"Anthropic-Ratelimit-Tokens-Limit, Anthropic-Ratelimit-Tokens-Remaining, Anthropic-Ratelimit-Tokens-Reset"
 
 // pageHeaders are those that clients of the APIs send.
 var pageHeaders = []string{
