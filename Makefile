@@ -1,6 +1,7 @@
 # `make` alone prints what there is to make.
 
 FUZZTIME ?= 30s
+PREFIX   ?= $(HOME)/.local
 N        ?= 20
 
 # The Claude Code CLI that `make demo` shows: the last one pinned.
@@ -20,13 +21,24 @@ unexport ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_BASE_URL CLAUDE_CODE_O
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build cli clients programs demo test lint fmt tools test-unit test-cli fuzz fuzz-smoke bench probe probe-latest contract soak cover clean
+.PHONY: help build install release release-check cli clients programs demo test lint fmt tools test-unit test-cli fuzz fuzz-smoke bench probe probe-latest contract soak cover clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/ocp
 	CGO_ENABLED=0 go build -trimpath -o bin/ocp ./cmd/ocp
+
+install: build ## install ocp, its man page and completions below PREFIX (~/.local)
+	mkdir -p $(PREFIX)/bin
+	cp bin/ocp $(PREFIX)/bin/ocp.new && mv $(PREFIX)/bin/ocp.new $(PREFIX)/bin/ocp
+	$(PREFIX)/bin/ocp man >bin/ocp.1 && scripts/share.sh $(PREFIX)/share bin/ocp.1
+
+release: ## build the archives of a release into dist/ (VERSION, or what git says)
+	scripts/release.sh
+
+release-check: ## see that two builds of a release are the same
+	scripts/release.sh --check
 
 cli: ## install the pinned Claude Code CLIs into .cli/
 	scripts/install-cli.sh
@@ -116,4 +128,4 @@ cover: programs ## measure the coverage of the tests that need no CLI
 	@go tool cover -html=.cache/cover.out -o .cache/cover.html && echo "by line: .cache/cover.html"
 
 clean: ## remove what was built (the CLIs in .cli/ stay)
-	rm -rf bin .cache
+	rm -rf bin dist .cache

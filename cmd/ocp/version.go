@@ -13,9 +13,15 @@ func (versionCommand) Run(p program) error {
 	return err
 }
 
-// version is the module's version if the binary was built from a released one, else
-// the commit it was built from, else "devel".
+// released is the version that scripts/release.sh gives a binary; empty for others.
+var released string
+
+// version is that of a release, else the module's if the binary was built from a released
+// one, else the commit it was built from, else "devel".
 func version() string {
+	if released != "" {
+		return released
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "devel"
