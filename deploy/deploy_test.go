@@ -96,3 +96,30 @@ func TestUnitsVerify(t *testing.T) {
 		}
 	}
 }
+
+// TestContainerPins wants the container to have the CLI that ocp is tested with last, and
+// the Go of go.mod.
+func TestContainerPins(t *testing.T) {
+	read := func(path string) string {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	file := read("Containerfile")
+	last := ""
+	for line := range strings.Lines(read("../tools/cli/pins.txt")) {
+		if words := strings.Fields(line); len(words) > 0 && !strings.HasPrefix(line, "#") {
+			last = words[0]
+		}
+	}
+	if last == "" || !strings.Contains(file, "\nARG CLAUDE_VERSION="+last+"\n") {
+		t.Errorf("the Containerfile does not pin the CLI %s", last)
+	}
+	_, version, _ := strings.Cut(read("../go.mod"), "\ngo ")
+	version, _, _ = strings.Cut(version, "\n")
+	if version = strings.TrimSuffix(version, ".0"); !strings.Contains(file, "golang:"+version+"-") {
+		t.Errorf("the Containerfile does not build with Go %s", version)
+	}
+}
