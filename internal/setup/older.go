@@ -76,19 +76,17 @@ func Older(env map[string]string) Translated {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if why, ok := none[name]; ok {
 			t.note("%s has no counterpart: %s", name, why)
-		} else if !known(name) && (strings.HasPrefix(name, "OCP_TUI_") || strings.HasPrefix(name, "CLAUDE_TUI_") || strings.HasPrefix(name, "CLAUDE_PROXY_") || strings.HasPrefix(name, "PROXY_")) {
+		} else if !slices.Contains(translated, name) && (strings.HasPrefix(name, "OCP_TUI_") || strings.HasPrefix(name, "CLAUDE_TUI_") || strings.HasPrefix(name, "CLAUDE_PROXY_") || strings.HasPrefix(name, "PROXY_")) {
 			t.note("%s is not known here, and left out", name)
 		}
 	}
 	return t
 }
 
-// known lists what Older gives a value.
-func known(name string) bool {
-	return slices.Contains([]string{
-		"CLAUDE_PROXY_PORT", "CLAUDE_BIND", "CLAUDE_BIN", "CLAUDE_TIMEOUT", "CLAUDE_HEARTBEAT_INTERVAL", "CLAUDE_MAX_CONCURRENT",
-		"CLAUDE_TUI_WALLCLOCK_MS", "OCP_TUI_MAX_CONCURRENT", "OCP_TUI_POOL_SIZE", "OCP_TUI_EFFORT", "PROXY_API_KEY",
-	}, name)
+// translated lists what Older gives a value.
+var translated = []string{
+	"CLAUDE_PROXY_PORT", "CLAUDE_BIND", "CLAUDE_BIN", "CLAUDE_TIMEOUT", "CLAUDE_HEARTBEAT_INTERVAL", "CLAUDE_MAX_CONCURRENT",
+	"CLAUDE_TUI_WALLCLOCK_MS", "OCP_TUI_MAX_CONCURRENT", "OCP_TUI_POOL_SIZE", "OCP_TUI_EFFORT", "PROXY_API_KEY",
 }
 
 func (t *Translated) note(format string, args ...any) {

@@ -1,6 +1,9 @@
 package setup
 
 import (
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,5 +72,20 @@ func TestOlder(t *testing.T) {
 	}
 	if got := Older(map[string]string{"PROXY_API_KEY": "three"}); strings.Contains(got.Key, "three") || !strings.HasPrefix(got.Key, "sha256:") {
 		t.Errorf("the key is kept as %q", got.Key)
+	}
+}
+
+// TestDocs wants docs/install.md to name every variable that is known. Those of TUI mode
+// that have no counterpart it names by their prefix.
+func TestDocs(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := slices.Concat(slices.Collect(maps.Keys(none)), translated)
+	for _, name := range names {
+		if (none[name] == "" || !strings.HasPrefix(name, "OCP_TUI_")) && !strings.Contains(string(doc), "`"+name+"`") {
+			t.Errorf("docs/install.md does not name %s", name)
+		}
 	}
 }
