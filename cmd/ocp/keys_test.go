@@ -76,7 +76,7 @@ func (s *served) start(args ...string) {
 		"serve", "--listen", "127.0.0.1:0", "--claude", claudetest.Path(), "--state-dir", s.state, "--config", os.DevNull,
 		"--pool", "0", "--keep", "0", "--no-start-check", "--log-level", "debug",
 	}, args...)...)
-	s.cmd.Env = []string{asServe + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + s.t.TempDir(), "ANTHROPIC_API_KEY=" + credential}
+	s.cmd.Env = []string{asOcp + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + s.t.TempDir(), "ANTHROPIC_API_KEY=" + credential}
 	s.cmd.Stderr = s.log
 	before := len(s.log.String())
 	if err := s.cmd.Start(); err != nil {
