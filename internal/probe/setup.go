@@ -43,7 +43,7 @@ type Setup struct {
 	Port     Port
 	Tmux     string // path and version; empty if it is not asked for
 	TmuxErr  error  // why it cannot be used
-	CanEdit  bool // ocp can be the editor of sessions
+	CanEdit  bool   // ocp can be the editor of sessions
 
 	Session *Session // nil if none was started
 	Now     time.Time
