@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,5 +139,25 @@ func TestOthersTakeNoFile(t *testing.T) {
 	}
 	if _, err := parser.Parse([]string{"doctor"}); err == nil {
 		t.Error("doctor does not read the file")
+	}
+}
+
+// TestStateDirOfTheFile checks that commands about serve's state take its directory, and
+// nothing else, from the file.
+func TestStateDirOfTheFile(t *testing.T) {
+	p := program{env: []string{"HOME=" + writeConfig(t, "state-dir = \"/mine\"\nconcurrency = 9\n")}}
+	for _, args := range [][]string{{"keys", "add", "x"}, {"keys", "list"}, {"usage"}, {"watch"}} {
+		var c commands
+		parser, err := newParser(&c, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parser.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		got := []string{c.Keys.Add.StateDir, c.Keys.List.StateDir, c.Usage.StateDir, c.Watch.StateDir}
+		if !slices.Contains(got, "/mine") || c.Keys.Add.Concurrency != 0 {
+			t.Errorf("%v: %v, concurrency %d", args, got, c.Keys.Add.Concurrency)
+		}
 	}
 }

@@ -145,7 +145,8 @@ func parseSettings(p program, content []byte) (config.Serve, error) {
 	if _, err := parser.Parse([]string{"serve", "--config", file.Name()}); err != nil {
 		return config.Serve{}, errors.New(strings.ReplaceAll(err.Error(), file.Name()+": ", ""))
 	}
-	return c.Serve.Serve, nil
+	c.Serve.StoredKeys, err = storedKeys(c.Serve.Serve, p.env)
+	return c.Serve.Serve, err
 }
 
 func envMap(env []string) map[string]string {
@@ -169,12 +170,15 @@ func runProgram(env []string) func(ctx context.Context, name string, args ...str
 	}
 }
 
-// answers reports whether ocp serves at a URL, and waits for it a while. Any certificate
-// will do: nothing is sent that is worth anything.
+// answers reports whether ocp serves at a URL, and waits for it a while.
 func answers(ctx context.Context, url string) bool {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		// The certificate is for other names than that of loopback, and nothing secret is sent.
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}}
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	for {

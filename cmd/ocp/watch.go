@@ -22,8 +22,8 @@ import (
 
 // watchCommand shows what a session of a running `ocp serve` shows. It can only look.
 type watchCommand struct {
-	Session  string `arg:"" optional:"" help:"The session, or how its id begins. Without one, those that run are listed."`
-	StateDir string `placeholder:"DIR" help:"The --state-dir of that ocp serve. Default: ~/.local/state/ocp."`
+	Session string `arg:"" optional:"" help:"The session, or how its id begins. Without one, those that run are listed."`
+	stateFlag
 }
 
 func (c *watchCommand) Run(ctx context.Context, p program) error {

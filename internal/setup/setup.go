@@ -343,7 +343,7 @@ func (s *setting) serve(ctx context.Context, cli string, settings config.Serve) 
 
 // sayCredentials says how a service gets a credential that only this environment has.
 func (s *setting) sayCredentials() {
-	for _, name := range []string{"CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"} {
+	for _, name := range []string{"CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OCP_API_KEY"} {
 		if s.machine.Env[name] == "" {
 			continue
 		}
@@ -355,7 +355,7 @@ func (s *setting) sayCredentials() {
 // sayClients tells what clients are told.
 func (s *setting) sayClients(settings config.Serve) {
 	key := "any, such as unused"
-	if settings.APIKeyFile != "" || len(settings.APIKey) > 0 {
+	if settings.APIKeyFile != "" || len(settings.APIKey) > 0 || settings.StoredKeys {
 		key = "one of your keys"
 	}
 	url := URL(settings.Listen, settings.TLSCert != "")

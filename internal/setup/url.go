@@ -2,8 +2,7 @@ package setup
 
 import "net"
 
-// URL is where programs on this machine reach what listens on an address, with TLS or
-// without.
+// URL is where programs on this machine reach what listens on an address, with TLS or not.
 func URL(listen string, tls bool) string {
 	scheme := "http://"
 	if tls {
