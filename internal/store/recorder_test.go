@@ -236,3 +236,43 @@ func TestLockedStore(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
+
+// TestFullStore has no room in the file: the turns stay in memory until there is.
+func TestFullStore(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	s.db.SetMaxOpenConns(1) // the bound is a connection's own
+	bound := func(pages string) {
+		t.Helper()
+		if _, err := s.db.Exec("PRAGMA max_page_count = " + pages); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bound("1") // no more than there are
+	log := logLines(make(chan string, 10))
+	r := Record(s, 0, slog.New(slog.NewTextHandler(log, nil)))
+	turn, day := oneTurn, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	const turns = 2000
+	for i := range turns {
+		turn.Day = Day(day.AddDate(0, 0, i))
+		r.Add(turn)
+	}
+	if line := <-log; !strings.Contains(line, "full") {
+		t.Errorf("the log says %s", line)
+	}
+	if got := r.Stats(); !got.Failing || got.Unwritten == 0 {
+		t.Errorf("got %+v", got)
+	}
+	bound("1000000")
+	r.Close()
+	if got, err := s.Usage(t.Context(), ""); err != nil || len(got) != turns {
+		t.Errorf("%d turns are written, want %d (%v)", len(got), turns, err)
+	}
+}
+
+// logLines gives the lines of a log to a test.
+type logLines chan string
+
+func (l logLines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
+}
