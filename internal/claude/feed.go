@@ -24,7 +24,7 @@ const (
 // CLI looks for only after that, and writes the system text (facts, section 19).
 type feed struct {
 	place place
-	told  func() []transcript.Entry // what the CLI is to believe it has told the model
+	told  func(prompt.Conversation) []transcript.Entry // what the CLI is to believe it has told the model
 	take  chan prompt.Conversation
 
 	opened chan struct{} // closed when the CLI has the FIFO open
@@ -38,7 +38,7 @@ type feed struct {
 
 var errFeedClosed = errors.New("the session was closed before it took its conversation")
 
-func startFeed(p place, told func() []transcript.Entry) *feed {
+func startFeed(p place, told func(prompt.Conversation) []transcript.Entry) *feed {
 	f := &feed{
 		place: p, told: told, take: make(chan prompt.Conversation, 1),
 		opened: make(chan struct{}), done: make(chan struct{}), canceled: make(chan struct{}),
@@ -66,7 +66,7 @@ func (f *feed) run() (int64, error) {
 	case <-f.canceled:
 		return 0, errFeedClosed
 	}
-	size, err := f.place.writeTranscript(entries(c, f.told()...))
+	size, err := f.place.writeTranscript(entries(c, f.told(c)...))
 	if err != nil {
 		return 0, err
 	}

@@ -113,7 +113,9 @@ func (l *Launcher) start(key Key, check bool) (*Session, error) {
 	}
 	s := &Session{
 		id: id, key: key, launcher: l, place: p, terminal: term, route: route, check: check, spawned: spawned,
-		feed:   startFeed(p, func() []transcript.Entry { return l.told(p, key) }),
+		feed: startFeed(p, func(c prompt.Conversation) []transcript.Entry {
+			return append(l.today(c), l.told(p, key)...)
+		}),
 		asks:   make(chan *running),
 		primed: make(chan struct{}),
 		busy:   make(chan struct{}),

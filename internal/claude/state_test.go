@@ -254,4 +254,4 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func nothingTold() []transcript.Entry { return nil }
+func nothingTold(prompt.Conversation) []transcript.Entry { return nil }

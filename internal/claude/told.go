@@ -4,9 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"ocp/internal/prompt"
 	"ocp/internal/transcript"
 )
 
@@ -30,6 +33,26 @@ func (l *Launcher) told(p place, key Key) []transcript.Entry {
 		list = append(list, transcript.Entry{Told: model})
 	}
 	return list
+}
+
+// today keeps the CLI from putting its date into a tool result of the last message, which
+// it would also put a line feed behind.
+func (l *Launcher) today(c prompt.Conversation) []transcript.Entry {
+	last := len(c.Messages) - 1
+	if l.options.Version != announcing || last < 0 || resultsOf(c.Messages[last]) == 0 {
+		return nil
+	}
+	return []transcript.Entry{{Told: map[string]any{"type": "date", "date": time.Now().In(zone(l.options.Env)).Format(time.DateOnly)}}}
+}
+
+// zone is the time zone of the sessions.
+func zone(env []string) *time.Location {
+	if name, ok := lookup(env, "TZ"); ok {
+		if zone, err := time.LoadLocation(strings.TrimPrefix(name, ":")); err == nil {
+			return zone
+		}
+	}
+	return time.Local
 }
 
 // learn remembers how the CLI describes a model.

@@ -50,3 +50,25 @@ func TestTold(t *testing.T) {
 		closeLauncher(t, other)
 	}
 }
+
+// Of the date the CLI is only told that it was told where it would go into a result.
+func TestToday(t *testing.T) {
+	l := standinLauncher(t, func(o *Options) { o.Version = announcing; o.Env = append(o.Env, "TZ=Pacific/Kiritimati") })
+	defer closeLauncher(t, l)
+	result := prompt.Block{Type: "tool_result", Raw: json.RawMessage(`{"type":"tool_result"}`)}
+	ends := func(blocks ...prompt.Block) prompt.Conversation {
+		return prompt.Conversation{Messages: []prompt.Message{{Role: prompt.User, Content: blocks}}}
+	}
+	for _, c := range []prompt.Conversation{ends(result), ends(result, prompt.Text("a"))} {
+		if got := l.today(c); len(got) != 1 {
+			t.Errorf("%d entries for a conversation that ends in %d blocks", len(got), len(c.Messages[0].Content))
+		}
+	}
+	if got := l.today(ends(prompt.Text("a"))); got != nil {
+		t.Errorf("%d entries for a text", len(got))
+	}
+	l.options.Version = "2.1.207"
+	if got := l.today(ends(result)); got != nil {
+		t.Errorf("%d entries on 2.1.207", len(got))
+	}
+}

@@ -46,25 +46,41 @@ func blockResult(raw json.RawMessage) json.RawMessage {
 	return changed
 }
 
+// nothing is an entry that the CLI leaves out of its request (both versions).
+var nothing = transcript.Entry{Role: string(prompt.User), Content: []prompt.Block{prompt.Text(" ")}}
+
 // entries is the conversation in the form the transcript takes it, with what was told
-// before its last message: before an assistant's, the CLI would make a message of it. A
-// last message of tool results and more becomes two entries, which the CLI joins again: if
-// its last entry has a tool result, it adds a text to go on where it left off.
+// before its last message: before an assistant's, the CLI would make a message of it.
+//
+// If the last entry had a tool result, the CLI would add a text, "Continue from where you
+// left off." So a last message of results is followed by an entry of nothing, and one of
+// results and more becomes two entries, which the CLI joins again.
 func entries(c prompt.Conversation, told ...transcript.Entry) []transcript.Entry {
 	list := make([]transcript.Entry, 0, len(c.Messages)+1+len(told))
 	for i, m := range c.Messages {
-		if i == len(c.Messages)-1 {
-			list = append(list, told...)
+		if i < len(c.Messages)-1 {
+			list = append(list, transcript.Entry{Role: string(m.Role), Content: m.Content})
+			continue
 		}
-		results := 0
-		for results < len(m.Content) && m.Content[results].Type == "tool_result" {
-			results++
-		}
-		if i == len(c.Messages)-1 && results > 0 && results < len(m.Content) {
+		list = append(list, told...)
+		results := resultsOf(m)
+		last := transcript.Entry{Role: string(m.Role), Content: m.Content[results:]}
+		if results > 0 {
 			list = append(list, transcript.Entry{Role: string(m.Role), Content: m.Content[:results]})
-			m.Content = m.Content[results:]
 		}
-		list = append(list, transcript.Entry{Role: string(m.Role), Content: m.Content})
+		if results == len(m.Content) {
+			last = nothing
+		}
+		list = append(list, last)
 	}
 	return list
+}
+
+// resultsOf is how many tool results a message begins with.
+func resultsOf(m prompt.Message) int {
+	n := 0
+	for n < len(m.Content) && m.Content[n].Type == "tool_result" {
+		n++
+	}
+	return n
 }

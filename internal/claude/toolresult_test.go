@@ -39,7 +39,7 @@ func TestEntries(t *testing.T) {
 		want     []int // blocks of each entry
 	}{
 		{"text", []prompt.Message{{Role: prompt.User, Content: []prompt.Block{text, text}}}, []int{2}},
-		{"results last", []prompt.Message{{Role: prompt.User, Content: []prompt.Block{r, r}}}, []int{2}},
+		{"results last", []prompt.Message{{Role: prompt.User, Content: []prompt.Block{r, r}}}, []int{2, 1}},
 		{"results and text last", []prompt.Message{{Role: prompt.User, Content: []prompt.Block{r, r, text}}}, []int{2, 1}},
 		{
 			"results and text before",

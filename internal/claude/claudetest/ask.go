@@ -101,27 +101,25 @@ func (s *standin) ask(fault Fault) error {
 func (a *asking) converse() {
 	a.request.System = []block{{"text", "cc_entrypoint=cli;"}, {"text", a.system}}
 	if a.said == nil {
-		for _, entry := range a.transcript.entries {
-			m := wireMessage{Role: entry.Message.Role}
+		for i, entry := range a.transcript.entries {
+			if n := len(a.said); n == 0 || a.said[n-1].Role != entry.Message.Role {
+				a.said = append(a.said, wireMessage{Role: entry.Message.Role})
+			}
+			m := &a.said[len(a.said)-1]
 			for _, b := range entry.Message.Content {
-				m.Content = append(m.Content, b.Raw)
-				if b.Type == "tool_result" {
+				if b.Type != "text" || strings.TrimSpace(b.Text) != "" {
+					m.Content = append(m.Content, b.Raw)
+				}
+				if b.Type == "tool_result" && i == len(a.transcript.entries)-1 {
 					m.Content = append(m.Content, text(goOnText))
 				}
 			}
-			a.said = append(a.said, m)
 		}
 	}
 	if a.promptID != "" {
 		a.said = append(a.said, wireMessage{"user", []json.RawMessage{text(a.text)}})
 	}
 	a.request.Messages = append(a.request.Messages, a.said...)
-	// Only the result of the last message is followed by the CLI's own text.
-	for i, m := range a.request.Messages[:len(a.request.Messages)-1] {
-		if n := len(m.Content) - 1; n > 0 && bytes.Equal(m.Content[n], text(goOnText)) {
-			a.request.Messages[i].Content = m.Content[:n]
-		}
-	}
 }
 
 func text(s string) json.RawMessage {
