@@ -9,6 +9,7 @@ const (
 	SessionStart     = "SessionStart"
 	UserPromptSubmit = "UserPromptSubmit"
 	MessageDisplay   = "MessageDisplay"
+	PreToolUse       = "PreToolUse"
 	Stop             = "Stop"
 	StopFailure      = "StopFailure"
 	SessionEnd       = "SessionEnd"

@@ -49,7 +49,20 @@ func Parse(line []byte) (Record, error) {
 		Hash:              f.string("hash"),
 		Tail:              f.strings("tail"),
 		Keep:              f.int("keep"),
+		Tools:             decodeTools(f),
 	}, nil
+}
+
+// decodeTools returns the tools of an api-request-shape, nil for any other record.
+func decodeTools(f fields) []json.RawMessage {
+	if f.string("type") != "api-request-shape" {
+		return nil
+	}
+	tools := []json.RawMessage{}
+	if json.Unmarshal(decodeObject(f["shape"])["tools"], &tools) != nil || tools == nil {
+		return []json.RawMessage{}
+	}
+	return tools
 }
 
 // decodeMessage returns nil if there is no message. A string is a message of that text.

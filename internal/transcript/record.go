@@ -39,6 +39,10 @@ type Record struct {
 	Hash string   `json:"hash"` // of an api-request-blob's message
 	Tail []string `json:"tail"` // of an api-request: the hashes of its messages behind the first Keep
 	Keep int      `json:"keep"` // of an api-request: messages that it shares with the one before
+
+	// Tools are the definitions in an api-request-shape, as they were sent; not nil if it
+	// has none.
+	Tools []json.RawMessage `json:"-"`
 }
 
 // Message is the message inside a user, assistant or api-request-blob record.

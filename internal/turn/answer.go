@@ -11,6 +11,7 @@ import (
 type answer struct {
 	text     strings.Builder
 	lastText string // the last text block
+	calls    []ToolCall
 
 	id    string     // of the last assistant message
 	joint string     // what stands between that message's first text and the text before
@@ -59,6 +60,9 @@ func (a *answer) addMessage(m *transcript.Message) {
 		a.id, a.joint = m.ID, a.separator()
 	}
 	for _, b := range m.Content {
+		if b.Type == "tool_use" {
+			a.calls = append(a.calls, newCall(b, a.text.Len()))
+		}
 		if b.Type != "text" || b.Text == "" {
 			continue
 		}

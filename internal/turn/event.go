@@ -1,9 +1,13 @@
 package turn
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Event is something a turn tells its client. After Finished, or after an error of
-// type *Error, there are no more. The events are Started, Delta, Verifying and Finished.
+// type *Error, there are no more. The events are Started, Delta, Verifying, ToolCall and
+// Finished.
 type Event interface{ event() }
 
 // Started says that the session is up and the turn is running.
@@ -19,6 +23,14 @@ type Delta struct {
 // against the transcript. Text may still follow.
 type Verifying struct{}
 
+// ToolCall is a call of one of the client's tools, taken from the transcript. All calls of
+// an answer come at its end, each behind the text that stands before it.
+type ToolCall struct {
+	ID, Name string
+	Input    json.RawMessage // an object, as the CLI has written down what the model gave
+	At       int             // how many bytes of the answer's text stand before it
+}
+
 // Finished ends a turn whose answer is whole and was checked against the transcript.
 type Finished struct {
 	Model        string     // the model that answered, as the upstream names it
@@ -33,6 +45,7 @@ type Finished struct {
 func (Started) event()   {}
 func (Delta) event()     {}
 func (Verifying) event() {}
+func (ToolCall) event()  {}
 func (Finished) event()  {}
 
 // StopReason is the Messages API's stop_reason.
@@ -44,6 +57,7 @@ const (
 	MaxTokens     StopReason = "max_tokens"
 	StopSequence  StopReason = "stop_sequence"
 	Refusal       StopReason = "refusal"
+	ToolUse       StopReason = "tool_use"
 	ContextWindow StopReason = "model_context_window_exceeded"
 )
 

@@ -41,6 +41,8 @@ type Options struct {
 	// whose client set the limit. Otherwise the CLI has such an answer continued, and
 	// the turn is all of it.
 	AtLimit bool
+	// AtCalls ends the turn at the first message with tool calls: they are its client's.
+	AtCalls bool
 }
 
 // Turn is the state of one turn. It is not safe for concurrent use.
@@ -57,6 +59,7 @@ type Turn struct {
 	answer  answer
 
 	started bool
+	calling bool        // a tool is called: from here on text waits for its place
 	stop    *hook.Event // Stop or StopFailure
 	tries   int         // how often Quiet was called while settling
 	over    bool
@@ -74,7 +77,7 @@ func (t *Turn) Over() bool { return t.over }
 // Settling reports whether the turn has shown a sign of its end. The owner then calls
 // Quiet whenever QuietBound passes without a hook call or a record.
 func (t *Turn) Settling() bool {
-	return !t.over && (t.stop != nil || t.answer.banner != nil || t.answer.ended || t.answer.ends() || t.atLimit())
+	return !t.over && (t.stop != nil || t.answer.banner != nil || t.answer.ended || t.answer.ends() || t.atLimit() || t.called())
 }
 
 // Hook takes a hook call. Events that do not belong to a turn are ignored. An error
@@ -99,6 +102,9 @@ func (t *Turn) Hook(e hook.Event) ([]Event, error) {
 		if err := t.check(); err != nil {
 			return events, t.end(err)
 		}
+	case hook.PreToolUse:
+		t.calling = t.opts.AtCalls
+		return nil, nil
 	case hook.Stop, hook.StopFailure:
 		if t.stop == nil {
 			stop := e // not e itself, which would then be allocated for every call
@@ -115,7 +121,8 @@ func (t *Turn) Record(r transcript.Record) ([]Event, error) {
 	if t.over {
 		return nil, nil
 	}
-	if t.atLimit() && !t.answer.continues(r) {
+	switch {
+	case t.called() && t.answer.leaves(r), !t.called() && t.atLimit() && !t.answer.continues(r):
 		return t.finish(nil)
 	}
 	t.answer.add(r)
@@ -135,6 +142,9 @@ func (t *Turn) Quiet() ([]Event, error) {
 		return nil, nil
 	}
 	t.tries++
+	if t.called() {
+		return t.finish(nil)
+	}
 	if t.failed() {
 		return t.fail(nil)
 	}
@@ -156,6 +166,8 @@ func (t *Turn) Exited(cause error) ([]Event, error) {
 	switch {
 	case t.over:
 		return nil, nil
+	case t.called():
+		return t.finish(nil)
 	case t.failed():
 		return t.fail(nil)
 	case t.complete(), t.atLimit():
@@ -196,7 +208,7 @@ func (t *Turn) delta(e hook.Event) {
 // stands: it may be a replacement of what was broken off.
 func (t *Turn) release() Delta {
 	released := ""
-	for t.current < len(t.messages) {
+	for t.current < len(t.messages) && !t.calling {
 		m := t.messages[t.current]
 		if !m.opened && !t.fits(m) {
 			break // it overtook a message that the transcript already shows
@@ -209,7 +221,7 @@ func (t *Turn) release() Delta {
 		t.sent = append(t.sent, text...)
 		released += text
 		next := t.current + 1
-		if !m.ended || next >= len(t.messages) || !t.agrees() || t.answer.id == "" || t.atLimit() {
+		if !m.ended || next >= len(t.messages) || !t.agrees() || t.answer.id == "" || t.atLimit() || t.callsTools() {
 			break
 		}
 		t.current, t.joint = next, t.answer.separator()
@@ -251,7 +263,7 @@ func (t *Turn) settle(events []Event) ([]Event, error) {
 	switch {
 	case t.failed() && t.answer.banner != nil:
 		return t.fail(events)
-	case t.atLimit() && t.messageDisplayed():
+	case t.atLimit() && !t.opts.AtCalls && t.messageDisplayed():
 		return t.finish(events)
 	case !t.failed() && t.complete():
 		return t.finish(events)
@@ -296,6 +308,14 @@ func (t *Turn) agrees() bool {
 // stopped at the client's token limit. More of its records may be to come.
 func (t *Turn) atLimit() bool { return t.opts.AtLimit && t.answer.stop == MaxTokens }
 
+// called reports whether the turn ends with the last message seen, since that one calls
+// the client's tools. More of its records may be to come, until its end record or one of
+// another message: the CLI goes on by itself only if it has refused all of the calls.
+func (t *Turn) called() bool { return t.opts.AtCalls && len(t.answer.calls) > 0 }
+
+// callsTools is the same as soon as one record of that message is there.
+func (t *Turn) callsTools() bool { return t.called() || t.opts.AtCalls && t.answer.stop == ToolUse }
+
 // plausible reports whether T may be taken for whole after a silence: nothing
 // contradicts it, but a sign is missing (a lost delta and no end record, no Stop).
 func (t *Turn) plausible() bool {
@@ -315,12 +335,14 @@ func (t *Turn) finish(events []Event) ([]Event, error) {
 	if len(t.sent) > len(text) {
 		return events, t.end(t.diverged(len(text)))
 	}
-	if rest := text[len(t.sent):]; rest != "" {
-		t.stats.ToppedUp += len(rest)
-		t.sent = append(t.sent, rest...)
-		events = append(events, Delta{Text: rest})
-	}
 	reason := t.answer.stop
+	if t.called() {
+		var err *Error
+		if events, err = t.callAll(events); err != nil {
+			return events, t.end(err)
+		}
+	}
+	events = t.topUp(events, len(text))
 	if t.nothingSaid() {
 		reason = EndTurn
 	}
