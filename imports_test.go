@@ -26,7 +26,7 @@ var house = map[string][]string{
 	// The program: parses the command, wires everything, maps errors to exit codes.
 	"cmd/ocp": {
 		"admission", "anthropic", "bench", "certificate", "claude", "config", "connect", "hook",
-		"messagesapi", "metrics", "openai", "pool", "probe", "prompt", "quota", "rewrite", "server",
+		"mcp", "messagesapi", "metrics", "openai", "pool", "probe", "prompt", "quota", "rewrite", "server",
 		"setup", "statuspage", "store", "terminal", "terminal/tmux", "transcript",
 		"turn", "watch",
 	},
@@ -65,6 +65,9 @@ var house = map[string][]string{
 
 	// The conversation as the CLI is given it. Pure.
 	"prompt": {},
+
+	// The server of a client's tools inside a session.
+	"mcp": {},
 
 	// A program under a terminal: a pseudo-terminal, or a pane of tmux.
 	"terminal":      {},

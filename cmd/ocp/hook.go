@@ -9,9 +9,9 @@ import (
 	"ocp/internal/hook"
 )
 
-// hookTimeout bounds the forwarding of one hook call; the CLI gives up after ten
-// seconds by itself.
-const hookTimeout = 10 * time.Second
+// hookTimeout bounds the forwarding of one hook call; the CLI gives up by itself after ten
+// seconds, or a minute where ocp may wait with its answer.
+const hookTimeout = time.Minute
 
 // hookCommand is run by the CLI inside a session: it forwards the hook call on its
 // stdin. What it prints on stdout the CLI takes for an answer.

@@ -32,6 +32,7 @@ type commands struct {
 	Hook       hookCommand       `cmd:"" hidden:"" help:"Forward a hook call of a session to ocp."`
 	Editor     editorCommand     `cmd:"" hidden:"" help:"Take the next prompt of a session from ocp."`
 	Pane       paneCommand       `cmd:"" hidden:"" help:"Run a session in a pane of tmux."`
+	MCP        mcpCommand        `cmd:"" hidden:"" name:"mcp" help:"Offer the tools of a session's client."`
 }
 
 // program is what a command may use of its surroundings.

@@ -66,6 +66,8 @@ func Start(socket string) (*Receiver, error) {
 	r := &Receiver{tcp: tcp, unix: unix, routes: map[string]*Route{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+Path, r.serve)
+	mux.HandleFunc("GET "+ToolsPath, r.serveTools)
+	mux.HandleFunc("POST "+ToolsPath, r.toolsListed)
 	r.server = &http.Server{Handler: mux, ReadTimeout: readTimeout, MaxHeaderBytes: 16 << 10}
 	for _, l := range []net.Listener{tcp, unix} {
 		r.served.Go(func() { _ = r.server.Serve(l) })
@@ -103,7 +105,9 @@ type Route struct {
 	closeOnce sync.Once
 
 	mu       sync.Mutex
-	expected *string // guarded by mu
+	expected *string       // guarded by mu
+	tools    []byte        // guarded by mu: see Offer
+	listed   chan struct{} // guarded by mu; nil if no tools are offered
 }
 
 // Register opens a route for a session with a secret of its own.
@@ -162,14 +166,17 @@ func (r *Receiver) route(secret string) *Route {
 	return r.routes[secret]
 }
 
-// The answers to a hook call: go on, and submit no such prompt.
+// The answers to a hook call: go on, submit no such prompt, and run no tool. The last also
+// ends the turn behind the message with the call, without another request (2.1.332).
 const (
 	goOn  = "{}"
+	deny  = `{"continue":false,"stopReason":"ocp","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"ocp: the client runs its tools"}}`
 	block = `{"decision":"block","reason":"ocp: this is not the text that the client has sent"}`
 )
 
 // serve hands one call to its session and answers goOn, but to a prompt that is not the
-// expected one: no hook is used to change what the CLI does in any other way.
+// expected one and to the call of a tool: no hook is used to change what the CLI does in
+// any other way. SessionStart is answered when the session's tools were listed.
 func (r *Receiver) serve(w http.ResponseWriter, req *http.Request) {
 	route := r.route(req.Header.Get(SecretHeader))
 	if route == nil {
@@ -197,13 +204,20 @@ func (r *Receiver) serve(w http.ResponseWriter, req *http.Request) {
 	}
 	event.Received = time.Now()
 	answer := goOn
-	if event.Name == UserPromptSubmit && !route.admit(event.Prompt) {
+	switch {
+	case event.Name == UserPromptSubmit && !route.admit(event.Prompt):
 		event.Blocked, answer = true, block
+	case event.Name == PreToolUse:
+		answer = deny
 	}
 	select {
 	case route.events <- event:
 		r.accepted.Add(1)
 	case <-route.closed:
+		r.refuse(w, http.StatusGone, "session closed")
+		return
+	}
+	if event.Name == SessionStart && !route.awaitListed(req.Context()) {
 		r.refuse(w, http.StatusGone, "session closed")
 		return
 	}
@@ -232,27 +246,7 @@ func Decode(body []byte) (Event, error) {
 // what it has to say to the CLI, if it is not just to go on. It is what the hidden command
 // `ocp hook` does inside a session. No proxy is ever asked.
 func Forward(ctx context.Context, socket, secret string, in io.Reader, out io.Writer) error {
-	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", socket)
-		},
-	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://ocp"+Path, in)
-	if err != nil {
-		return fmt.Errorf("forward hook: %w", err)
-	}
-	req.Header.Set(SecretHeader, secret)
-	resp, err := client.Do(req)
-	if err != nil {
-		return fmt.Errorf("forward hook: %w", err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("forward hook: refused with %s: %s", resp.Status, answer)
-	}
+	answer, err := send(ctx, socket, secret, http.MethodPost, Path, in, maxAnswer)
 	if err != nil {
 		return fmt.Errorf("forward hook: %w", err)
 	}
