@@ -93,6 +93,33 @@ func (c stepClient) wantTools(t *testing.T, p *proxy, got step) {
 	}
 }
 
+// wantLoop wants that the client has called its tool and has brought the result.
+func (c stepClient) wantLoop(t *testing.T, p *proxy, got step) {
+	wantWhole(t, got)
+	asked := askedFor(t, p)
+	if len(asked) != 2 {
+		t.Fatalf("the model was asked %d times", len(asked))
+	}
+	request, err := asked[1].Decode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, m := range request.Messages[1:] {
+		for _, block := range m.Content {
+			lines = append(lines, m.Role+" "+plainBlock(t, block))
+		}
+	}
+	want := []string{
+		`assistant {"text":"One moment.","type":"text"}`,
+		`assistant {"id":"toolu_loop","input":{"city":"Paris"},"name":"mcp__t__weather","type":"tool_use"}`,
+		`user {"content":[{"text":"rain in Paris","type":"text"}],"tool_use_id":"toolu_loop","type":"tool_result"}`,
+	}
+	if diff := cmp.Diff(want, lines); diff != "" || len(request.Tools) != 1 {
+		t.Errorf("%d tools: %s", len(request.Tools), diff)
+	}
+}
+
 // wantRetried wants that the client came back by itself.
 func (c stepClient) wantRetried(t *testing.T, p *proxy, got step) {
 	c.wantAnswer(t, p, got)

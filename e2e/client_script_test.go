@@ -45,6 +45,9 @@ var stepName = regexp.MustCompile(`\[([a-z-]+)/([A-Za-z]+)\] go`)
 // stepPlace is where the city of a structured answer is.
 const stepPlace = `{"city":"Paris"}`
 
+// stepFile is what is in the file that the coding agent is to write.
+const stepFile = "made by a tool\n\t!é @x\n"
+
 // stepText is what the model says to a prompt, if nothing goes wrong.
 func stepText(prompt string) string {
 	return "An answer to " + prompt + "\n\n\tnaïve café 👨‍👩‍👧‍👦\r\n" + strings.Repeat("| a | line |  \n", 6) + "```\nend"
@@ -53,6 +56,7 @@ func stepText(prompt string) string {
 // stepModel is the model behind all clients. It is also what the scripts tell that a
 // step's first text has come.
 type stepModel struct {
+	file  string // that the coding agent is to write
 	mu    sync.Mutex
 	asked map[string]int               // requests by prompt; guarded by mu
 	gates map[string]*messagesapi.Gate // by prompt: shut behind three lines until the first text came; guarded by mu
@@ -98,6 +102,8 @@ func (m *stepModel) answer(r *messagesapi.Recorded) messagesapi.Answer {
 	answer := messagesapi.TextAnswer(stepText(prompt))
 	answer.Usage = messagesapi.Usage{Input: 21, Output: 8}
 	switch name {
+	case "loop", "run":
+		return m.calling(r, name, answer)
 	case "streamed", "responseStreamed":
 		answer.Gate = m.gate(prompt)
 	case "broken", "responseBroken":
@@ -118,6 +124,21 @@ func (m *stepModel) answer(r *messagesapi.Recorded) messagesapi.Answer {
 			return messagesapi.ErrorAnswer(429, "limit is reached")
 		}
 	}
+	return answer
+}
+
+// calling calls the step's tool, and gives the answer once its result is there.
+func (m *stepModel) calling(r *messagesapi.Recorded, name string, answer messagesapi.Answer) messagesapi.Answer {
+	request, _ := r.Decode() // it was decoded before
+	if last := request.Messages[len(request.Messages)-1].Content; last[len(last)-1].Type == "tool_result" || len(request.Tools) == 0 {
+		return answer
+	}
+	call := messagesapi.ToolUse("toolu_loop", "mcp__t__weather", stepPlace)
+	if name == "run" {
+		input, _ := json.Marshal(map[string]string{"filePath": m.file, "content": stepFile}) // strings always marshal
+		call = messagesapi.ToolUse("toolu_write", "mcp__t__write", string(input))
+	}
+	answer.Parts = []messagesapi.Part{messagesapi.Text("One moment."), call}
 	return answer
 }
 

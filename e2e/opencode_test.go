@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,9 +19,9 @@ import (
 // opencodeProgram is opencode's own binary, which npm has only for this platform here.
 const opencodeProgram = "clients/node_modules/opencode-linux-x64-baseline/bin/opencode"
 
-// checkOpencode asks the coding agent opencode a question, headless. It offers its tools
-// and answers with text. It must ask nothing of the internet.
-func checkOpencode(t *testing.T, p *proxy) {
+// checkOpencode has the coding agent opencode write a file, headless: the model calls its
+// tool. It must ask nothing of the internet.
+func checkOpencode(t *testing.T, p *proxy, file string) {
 	program, err := filepath.Abs(opencodeProgram)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +52,7 @@ func checkOpencode(t *testing.T, p *proxy) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "run", "--format", "json", "--title", "a title", prompt)
-	cmd.Dir = t.TempDir()
+	cmd.Dir = filepath.Dir(file)
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "OPENCODE_CONFIG_CONTENT=" + config,
 		"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_SHARE=1",
@@ -64,7 +65,11 @@ func checkOpencode(t *testing.T, p *proxy) {
 	if err != nil {
 		t.Fatalf("opencode: %v\n%s%s", err, out, stderr.Bytes())
 	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != stepFile {
+		t.Errorf("the file holds %q, %v", got, err)
+	}
 	var text strings.Builder
+	var reasons []string
 	for line := range strings.Lines(string(out)) {
 		var event struct {
 			Type string
@@ -77,17 +82,23 @@ func checkOpencode(t *testing.T, p *proxy) {
 			t.Fatalf("%v in %s", err, line)
 		}
 		text.WriteString(event.Part.Text)
-		if part := event.Part; event.Type == "step_finish" && (part.Reason != "stop" || part.Tokens.Input != 21 || part.Tokens.Output != 8) {
-			t.Errorf("it ended with %s", line)
+		if part := event.Part; event.Type == "step_finish" {
+			reasons = append(reasons, part.Reason)
+			if part.Tokens.Input != 21 || part.Tokens.Output != 8 {
+				t.Errorf("it ended with %s", line)
+			}
 		}
 	}
+	if !slices.Equal(reasons, []string{"tool-calls", "stop"}) {
+		t.Errorf("its steps ended with %q", reasons)
+	}
 	// It takes white space off the end, of which there is none.
-	if want := stepText(prompt); text.String() != want {
+	if want := "One moment." + stepText(prompt); text.String() != want {
 		t.Errorf("%s\n%s%s", difference(text.String(), want), out, stderr.Bytes())
 	}
 	for _, r := range p.model.Turns() {
 		if strings.Contains(string(r.Body), prompt) {
-			if request, err := r.Decode(); err != nil || len(request.Tools) > 0 || !strings.Contains(string(r.Body), "opencode") {
+			if request, err := r.Decode(); err != nil || len(request.Tools) == 0 || !strings.Contains(string(r.Body), "opencode") {
 				t.Errorf("the model was asked with %d tools (%v): %s", len(request.Tools), err, clip(string(r.Body)))
 			}
 		}

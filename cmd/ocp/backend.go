@@ -61,6 +61,9 @@ func (b *backend) Start(ctx context.Context, req prompt.Request) (server.Session
 	if err := ctx.Err(); err != nil {
 		return nil, &turn.Error{Kind: turn.Canceled, Message: "the request ended before a session was started", Err: context.Cause(ctx)}
 	}
+	if err := b.launcher.Refuses(req); err != nil {
+		return nil, err
+	}
 	var errs []error
 	for range gives {
 		session, waited, err := b.pool.Take(b.launcher.Key(req))

@@ -155,6 +155,7 @@ func newLauncher(c config.Serve, cli string, env []string, logger *slog.Logger) 
 		EditorCommand:   []string{self, "editor"},
 		Tmux:            program,
 		PaneCommand:     []string{self, "pane"},
+		MCPCommand:      []string{self, "mcp"},
 		Env:             env,
 		PassEnv:         c.PassEnv,
 		Effort:          c.Effort,

@@ -1,7 +1,7 @@
 // Vercel's AI SDK, by the provider for OpenAI's API or the one for Anthropic's.
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { APICallError, generateText, jsonSchema, Output, RetryError, streamText, tool } from "ai";
+import { APICallError, generateText, jsonSchema, Output, RetryError, stepCountIs, streamText, tool } from "ai";
 import { base, model as id, png, run, schema, system } from "./steps.mjs";
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -62,8 +62,11 @@ const steps = {
       { role: "assistant", content: [{ type: "tool-call", ...call, input: { city: "Paris" } }] },
       { role: "tool", content: [{ type: "tool-result", ...call, output: { type: "text", value: "rain" } }] },
     ];
-    const tools = { weather: tool({ inputSchema: jsonSchema(schema) }) };
-    take(got, await generateText({ model, messages, tools }));
+    take(got, await generateText({ model, messages }));
+  },
+  async loop(got, prompt) {
+    const weather = tool({ inputSchema: jsonSchema(schema), execute: async ({ city }) => "rain in " + city });
+    take(got, await generateText({ model, prompt, tools: { weather }, stopWhen: stepCountIs(3) }));
   },
   async denied(got, prompt) {
     await generateText({ model, prompt });

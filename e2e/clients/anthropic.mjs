@@ -1,5 +1,6 @@
 // Anthropic's own SDK.
 import Anthropic from "@anthropic-ai/sdk";
+import { betaTool } from "@anthropic-ai/sdk/helpers/beta/json-schema";
 import { base, model, png, run, schema, system } from "./steps.mjs";
 
 const client = new Anthropic({ baseURL: base, apiKey: "unused" });
@@ -59,8 +60,11 @@ await run(
         { role: "assistant", content: [{ type: "tool_use", id: "call_1", name: "weather", input: { city: "Paris" } }] },
         { role: "user", content: [{ type: "tool_result", tool_use_id: "call_1", content: "rain" }] },
       ];
-      const tools = [{ name: "weather", input_schema: schema }];
-      take(got, await client.messages.create({ model, max_tokens, messages, tools }));
+      take(got, await client.messages.create({ model, max_tokens, messages }));
+    },
+    async loop(got, prompt) {
+      const weather = betaTool({ name: "weather", description: "", inputSchema: schema, run: ({ city }) => "rain in " + city });
+      take(got, await client.beta.messages.toolRunner({ ...asking(prompt), tools: [weather] }));
     },
     async denied(got, prompt) {
       await client.messages.create(asking(prompt));

@@ -1,5 +1,6 @@
 // LangChain's chat model for OpenAI's API.
 import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
+import { tool } from "@langchain/core/tools";
 import { ChatOpenAI } from "@langchain/openai";
 import OpenAI from "openai";
 import { base, model as name, png, run, schema, system } from "./steps.mjs";
@@ -45,8 +46,17 @@ await run("langchain", [OpenAI.AuthenticationError, OpenAI.BadRequestError, Open
       new AIMessage({ content: "", tool_calls: [{ id: "call_1", name: "weather", args: { city: "Paris" } }] }),
       new ToolMessage({ tool_call_id: "call_1", content: "rain" }),
     ];
-    const tool = { type: "function", function: { name: "weather", parameters: schema } };
-    take(got, await model.bindTools([tool]).invoke(history));
+    take(got, await model.invoke(history));
+  },
+  async loop(got, prompt) {
+    const weather = tool(({ city }) => "rain in " + city, { name: "weather", schema });
+    const messages = [new HumanMessage(prompt)];
+    for (;;) {
+      const answer = await model.bindTools([weather]).invoke(messages);
+      messages.push(answer);
+      if (!answer.tool_calls.length) return take(got, answer);
+      for (const call of answer.tool_calls) messages.push(await weather.invoke(call));
+    }
   },
   async structured(got, prompt) {
     got.add(JSON.stringify(await model.withStructuredOutput(schema, { name: "place", method: "jsonSchema" }).invoke(prompt)));

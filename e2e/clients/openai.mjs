@@ -64,8 +64,13 @@ await run(
         ...user(prompt), { role: "assistant", content: null, tool_calls: [call] },
         { role: "tool", tool_call_id: "call_1", content: "rain" },
       ];
-      const tools = [{ type: "function", function: { name: "weather", parameters: schema } }];
-      take(got, await client.chat.completions.create({ model, messages, tools }));
+      take(got, await client.chat.completions.create({ model, messages }));
+    },
+    async loop(got, prompt) {
+      const weather = { name: "weather", parameters: schema, parse: JSON.parse, function: ({ city }) => "rain in " + city };
+      const tools = [{ type: "function", function: weather }];
+      const runner = client.chat.completions.runTools({ model, messages: user(prompt), tools, stream: true });
+      got.add(await runner.finalContent());
     },
     async structured(got, prompt) {
       const response_format = { type: "json_schema", json_schema: { name: "place", strict: true, schema } };

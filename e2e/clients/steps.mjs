@@ -38,12 +38,13 @@ class Got {
 
 // run makes all steps at the same time and prints what came of each. A step gets a Got to
 // fill and the prompt to send. classes are the client's error classes, the narrower first.
-// OCP_STEP names the only one to make.
+// OCP_STEP names the only one to make; OCP_LOOP says that tools can be called.
 export async function run(name, classes, steps) {
   const results = {};
   await Promise.all(
     Object.entries(steps).map(async ([step, make]) => {
       if (process.env.OCP_STEP && process.env.OCP_STEP !== step) return;
+      if (step === "loop" && !process.env.OCP_LOOP) return;
       const got = (results[step] = new Got(`${name}/${step}`));
       try {
         await make(got, `[${name}/${step}] go`);

@@ -35,22 +35,60 @@ func (a Answer) appendHead(dst []byte, model string) []byte {
 }
 
 // AppendMessage appends the whole answer of a request that is not streamed.
-func (a Answer) AppendMessage(dst []byte, text string, fin turn.Finished) []byte {
+func (a Answer) AppendMessage(dst []byte, text string, fin turn.Finished, calls ...turn.ToolCall) []byte {
 	model := fin.Model
 	if model == "" {
 		model = a.Model
 	}
 	dst = a.appendHead(dst, model)
-	if text != "" { // the API has no empty text blocks
-		dst = append(dst, `{"type":"text","text":`...)
-		dst = wire.AppendString(dst, text)
-		dst = append(dst, '}')
+	blocks := content{dst: dst}
+	for _, call := range calls {
+		blocks.upTo(text, call.At)
+		blocks.next()
+		blocks.dst = appendCall(blocks.dst, call, call.Input)
 	}
-	dst = append(dst, `],`...)
+	blocks.upTo(text, len(text))
+	dst = append(blocks.dst, `],`...)
 	dst = appendStop(dst, fin)
 	dst = append(dst, `,"usage":`...)
 	dst = appendUsage(dst, fin.Usage)
 	return append(dst, '}')
+}
+
+// content is the content of a message while it is written.
+type content struct {
+	dst   []byte
+	said  int // bytes of the text
+	begun bool
+}
+
+func (c *content) next() {
+	if c.begun {
+		c.dst = append(c.dst, ',')
+	}
+	c.begun = true
+}
+
+// upTo appends a block of the text up to a place in it; the API has no empty ones.
+func (c *content) upTo(text string, end int) {
+	if end <= c.said {
+		return
+	}
+	c.next()
+	c.dst = append(c.dst, `{"type":"text","text":`...)
+	c.dst = wire.AppendString(c.dst, text[c.said:end])
+	c.dst = append(c.dst, '}')
+	c.said = end
+}
+
+// appendCall appends a tool_use block.
+func appendCall(dst []byte, call turn.ToolCall, input []byte) []byte {
+	dst = append(dst, `{"type":"tool_use","id":`...)
+	dst = wire.AppendString(dst, call.ID)
+	dst = append(dst, `,"name":`...)
+	dst = wire.AppendString(dst, call.Name)
+	dst = append(dst, `,"input":`...)
+	return append(append(dst, input...), '}')
 }
 
 // Stream encodes the events of one turn as the events of a streamed answer. It is for
@@ -58,7 +96,8 @@ func (a Answer) AppendMessage(dst []byte, text string, fin turn.Finished) []byte
 type Stream struct {
 	answer Answer
 	opened bool // message_start was appended
-	inText bool // content_block_start was
+	inText bool // content_block_start of a text was
+	index  int  // of the block that is open, or comes next
 }
 
 // NewStream makes the encoder of the answer's stream.
@@ -75,18 +114,25 @@ func (s *Stream) Append(dst []byte, event turn.Event) []byte {
 		}
 		dst = s.appendOpening(dst)
 		dst = s.appendBlockStart(dst)
-		dst = append(dst, `event: content_block_delta
-data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":`...)
+		dst = s.appendHead(dst, "content_block_delta")
+		dst = append(dst, `,"delta":{"type":"text_delta","text":`...)
 		dst = wire.AppendString(dst, event.Text)
 		return append(dst, "}}\n\n"...)
+	case turn.ToolCall:
+		dst = s.appendOpening(dst)
+		dst = s.appendTextStop(dst)
+		dst = s.appendHead(dst, "content_block_start")
+		dst = append(dst, `,"content_block":`...)
+		dst = appendCall(dst, event, []byte("{}"))
+		dst = append(dst, "}\n\n"...)
+		dst = s.appendHead(dst, "content_block_delta")
+		dst = append(dst, `,"delta":{"type":"input_json_delta","partial_json":`...)
+		dst = wire.AppendString(dst, string(event.Input))
+		dst = append(dst, "}}\n\n"...)
+		return s.appendStop(dst)
 	case turn.Finished:
 		dst = s.appendOpening(dst)
-		if s.inText {
-			dst = append(dst, `event: content_block_stop
-data: {"type":"content_block_stop","index":0}
-
-`...)
-		}
+		dst = s.appendTextStop(dst)
 		return appendEnd(dst, event)
 	}
 	return dst
@@ -111,11 +157,36 @@ func (s *Stream) appendBlockStart(dst []byte) []byte {
 		return dst
 	}
 	s.inText = true
-	dst = append(dst, `event: content_block_start
-data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+	dst = s.appendHead(dst, "content_block_start")
+	dst = append(dst, `,"content_block":{"type":"text","text":""}}
 
 `...)
 	return append(dst, Ping...)
+}
+
+// appendHead appends the beginning of an event of the block that is open or comes next.
+func (s *Stream) appendHead(dst []byte, event string) []byte {
+	dst = append(dst, "event: "...)
+	dst = append(dst, event...)
+	dst = append(dst, "\ndata: {\"type\":\""...)
+	dst = append(dst, event...)
+	dst = append(dst, `","index":`...)
+	return strconv.AppendInt(dst, int64(s.index), 10)
+}
+
+// appendStop ends the block that is open.
+func (s *Stream) appendStop(dst []byte) []byte {
+	dst = s.appendHead(dst, "content_block_stop")
+	s.index++
+	s.inText = false
+	return append(dst, "}\n\n"...)
+}
+
+func (s *Stream) appendTextStop(dst []byte) []byte {
+	if !s.inText {
+		return dst
+	}
+	return s.appendStop(dst)
 }
 
 func appendEnd(dst []byte, fin turn.Finished) []byte {

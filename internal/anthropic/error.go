@@ -20,6 +20,7 @@ type Error struct {
 	Field      string        // the field at fault, such as messages.2.content.0.type; may be empty
 	RequestID  string        // sent as null if empty
 	RetryAfter time.Duration // zero if not known; for the Retry-After header
+	Details    string        // JSON for programs; may be empty
 }
 
 func (e *Error) Error() string { return strconv.Itoa(e.Status) + " " + e.Type + ": " + e.text() }
@@ -117,6 +118,10 @@ func (e *Error) AppendJSON(dst []byte) []byte {
 	dst = wire.AppendString(dst, e.Type)
 	dst = append(dst, `,"message":`...)
 	dst = wire.AppendString(dst, e.text())
+	if e.Details != "" {
+		dst = append(dst, `,"details":`...)
+		dst = append(dst, e.Details...)
+	}
 	dst = append(dst, `},"request_id":`...)
 	if e.RequestID == "" {
 		dst = append(dst, "null"...)

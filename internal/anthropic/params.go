@@ -12,7 +12,7 @@ import (
 
 // honoured are the parameters that have an effect, or are checked for one.
 var honoured = []string{
-	"max_tokens", "messages", "model", "output_config", "stop_sequences", "stream", "system", "thinking", "tool_choice",
+	"max_tokens", "messages", "model", "output_config", "stop_sequences", "stream", "system", "thinking", "thread", "tool_choice", "tools",
 }
 
 // ignoredParams are the parameters that are known to have no effect: the CLI has no
@@ -27,7 +27,6 @@ var ignoredParams = map[string]func(raw json.RawMessage, path string) error{
 	"service_tier":       text,
 	"speed":              text,
 	"temperature":        number,
-	"tools":              tools,
 	"top_k":              whole,
 	"top_p":              number,
 }
@@ -35,7 +34,7 @@ var ignoredParams = map[string]func(raw json.RawMessage, path string) error{
 // refusedParams are the parameters that would change what the answer is.
 var refusedParams = map[string]string{
 	"container":     "is not supported: leave it out",
-	"mcp_servers":   "is not supported: the model is given no tools",
+	"mcp_servers":   "is not supported: send the tools themselves",
 	"output_format": "is not supported: ask for the format in the system text",
 }
 
@@ -56,27 +55,6 @@ func (d *decoder) params(fields wire.Object) error {
 		}
 		d.ignore(name)
 	}
-	return d.toolChoice(fields)
-}
-
-// toolChoice takes a choice of tools that plain text satisfies.
-func (d *decoder) toolChoice(fields wire.Object) error {
-	raw, ok := fields.Get("tool_choice")
-	if !ok {
-		return nil
-	}
-	choice, err := wire.AsObject(raw, "tool_choice")
-	if err != nil {
-		return err
-	}
-	kind, err := oneOf(choice, "tool_choice", "auto", "none", "any", "tool")
-	if err != nil {
-		return err
-	}
-	if kind == "any" || kind == "tool" {
-		return bad("tool_choice", fmt.Sprintf("type %q is not supported, a tool call cannot be forced: use auto or none", kind))
-	}
-	d.rest(choice, "tool_choice", "type")
 	return nil
 }
 
@@ -234,30 +212,4 @@ func text(raw json.RawMessage, path string) error {
 func dict(raw json.RawMessage, path string) error {
 	_, err := wire.AsObject(raw, path)
 	return err
-}
-
-// tools checks no more than that each tool is one with a name.
-func tools(raw json.RawMessage, path string) error {
-	list, err := wire.AsArray(raw, path)
-	if err != nil {
-		return err
-	}
-	for i, raw := range list {
-		path := fmt.Sprintf("%s.%d", path, i)
-		tool, err := wire.AsObject(raw, path)
-		if err != nil {
-			return err
-		}
-		if kind, _ := tool.Get("type"); string(kind) == `"mcp_toolset"` { // names a server instead
-			continue
-		}
-		name, ok := tool.Get("name")
-		if !ok {
-			return bad(path+".name", "is required")
-		}
-		if err := text(name, path+".name"); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -42,6 +42,9 @@ func decodeMessages(body []byte) (req MessageRequest, err error) {
 	if err != nil {
 		return req, err
 	}
+	if _, ok := fields.Get("thread"); ok {
+		return req, errThread
+	}
 	d := decoder{ignored: map[string]bool{}}
 	if req.Prompt.Model, err = decodeModel(fields); err != nil {
 		return req, err
@@ -60,6 +63,15 @@ func decodeMessages(body []byte) (req MessageRequest, err error) {
 	return req, err
 }
 
+// errThread refuses messages that belong to a thread kept by the server, in the words by
+// which Anthropic's clients (@anthropic-ai/sdk's toolRunner) know that they are to send the
+// whole conversation.
+var errThread = func() *Error {
+	e := bad("thread", "is not supported: nothing is kept between requests, send the whole conversation")
+	e.Details = `{"error_code":"thread_unsupported_request","unsupported":["thread"]}`
+	return e
+}()
+
 // settings decodes what is left of a request behind its conversation and its limit.
 func (d *decoder) settings(fields wire.Object, req *MessageRequest) (err error) {
 	if req.Prompt.Effort, err = d.effort(fields, req.Prompt.MaxTokens); err != nil {
@@ -72,6 +84,9 @@ func (d *decoder) settings(fields wire.Object, req *MessageRequest) (err error) 
 		if req.Stream, err = wire.AsBool(raw, "stream"); err != nil {
 			return err
 		}
+	}
+	if err := d.tools(fields, &req.Prompt); err != nil {
+		return err
 	}
 	if err := d.params(fields); err != nil {
 		return err

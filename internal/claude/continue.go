@@ -50,7 +50,7 @@ func (s *Session) Continue(ctx context.Context, c prompt.Conversation) error {
 // the rest of the conversation.
 func (l *Launcher) Types(req prompt.Request) bool {
 	n := len(req.Messages) - 1
-	if l.unkept != "" || n < 2 || len(req.Messages[n].Content) != 1 {
+	if l.unkept != "" || n < 2 || len(req.Tools) > 0 || len(req.Messages[n].Content) != 1 {
 		return false
 	}
 	last := req.Messages[n].Content[0]

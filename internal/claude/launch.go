@@ -26,6 +26,10 @@ func arguments(key Key, s place, id string) []string {
 	if key.Effort != "" {
 		args = append(args, "--effort="+key.Effort)
 	}
+	if key.Tools {
+		// Without --allowedTools: a call that no hook stops waits at a dialog.
+		args = append(args, "--mcp-config", s.mcp)
+	}
 	return args
 }
 
@@ -34,10 +38,14 @@ func arguments(key Key, s place, id string) []string {
 // that many tokens, up to what they hold for the model's own limit (128,000 for
 // claude-sonnet-4-6); without the variable they ask for 32,000.
 func limits(key Key) []string {
-	if key.MaxTokens == 0 {
-		return nil
+	var vars []string
+	if key.MaxTokens > 0 {
+		vars = append(vars, "CLAUDE_CODE_MAX_OUTPUT_TOKENS="+strconv.Itoa(key.MaxTokens))
 	}
-	return []string{"CLAUDE_CODE_MAX_OUTPUT_TOKENS=" + strconv.Itoa(key.MaxTokens)}
+	if key.Tools { // 2.1.332 cuts a tool's description at 4,096 characters
+		vars = append(vars, "CLAUDE_CODE_MAX_MCP_DESCRIPTION_LENGTH=1000000000")
+	}
+	return vars
 }
 
 // shell is the one that sessions are told of. Not one of a host's own: the CLI describes

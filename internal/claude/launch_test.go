@@ -74,8 +74,8 @@ func TestSettings(t *testing.T) {
 		if err := json.Unmarshal(data, &got); err != nil {
 			t.Fatal(err)
 		}
-		if len(got.Hooks) != 6 {
-			t.Errorf("%s: %d events, want 6", transport, len(got.Hooks))
+		if len(got.Hooks) != 7 {
+			t.Errorf("%s: %d events, want 7", transport, len(got.Hooks))
 		}
 		for event, groups := range got.Hooks {
 			h := groups[0].Hooks[0]

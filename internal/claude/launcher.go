@@ -50,6 +50,10 @@ type Options struct {
 	Tmux        string
 	PaneCommand []string
 
+	// MCPCommand is the command line of the server that offers a client's tools to a
+	// session (`ocp mcp`). Without one no session has tools.
+	MCPCommand []string
+
 	// Env is OCP's own environment. Sessions get of it what this package lists, and
 	// the variables named in PassEnv.
 	Env     []string
@@ -154,6 +158,15 @@ func (l *Launcher) open() error {
 	}
 	if err := os.WriteFile(l.state.settingsPath(), data, 0o600); err != nil {
 		return fmt.Errorf("write settings: %w", err)
+	}
+	if len(l.options.MCPCommand) == 0 {
+		return nil
+	}
+	if data, err = mcpConfig(l.options.MCPCommand); err != nil {
+		return fmt.Errorf("make the list of servers: %w", err)
+	}
+	if err := os.WriteFile(l.state.mcpPath(), data, 0o600); err != nil {
+		return fmt.Errorf("write the list of servers: %w", err)
 	}
 	return nil
 }

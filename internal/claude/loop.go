@@ -59,7 +59,7 @@ func (l *sessionLoop) run() {
 		var taker chan<- turn.Event
 		var next turn.Event
 		if l.now != nil {
-			if len(l.now.out) > 0 {
+			if len(l.now.out) > 0 && !l.now.held() {
 				taker, next = l.now.events, l.now.out[0]
 			} else if l.now.turn.Over() && !l.now.closed {
 				l.now.close()
@@ -247,6 +247,16 @@ func (l *sessionLoop) record(r transcript.Record, ok bool) {
 		return
 	}
 	now.note(r)
+	if now.tools != nil {
+		if err := now.tools.record(r); err != nil {
+			now.out = nil // it is the answer to another request
+			if !now.started() {
+				err = &turn.Error{Kind: turn.SessionFailed, Message: "tools cannot be offered: " + hooksSilent}
+			}
+			l.fail(err.Kind, err.Message, err.Err)
+			return
+		}
+	}
 	l.launcher.learn(l.key, r)
 	l.checkWorking()
 	l.take(now.turn.Record(r))
@@ -317,13 +327,16 @@ func (l *sessionLoop) take(events []turn.Event, err error) {
 		return
 	}
 	for _, e := range events {
-		if f, ok := e.(turn.Finished); ok {
-			r.stages.Ended = time.Now()
-			r.cli = f.Session.CLIVersion
-			f.Stats.InputChecks, f.Stats.InputDiffs = r.input.result()
-			f.Stages = r.stages
-			r.lasting = l.launcher.unkept == "" && !l.check && f.StopReason == turn.EndTurn && !r.stages.Stopped.IsZero()
-			e = f
+		switch event := e.(type) {
+		case turn.ToolCall:
+			event.Name = r.tools.naming.client(event.Name)
+			e = event
+		case turn.Finished:
+			if r.held() {
+				r.out, err = nil, errToolsUnseen
+				continue
+			}
+			e = l.finished(event)
 		}
 		r.queue(e)
 	}
@@ -339,13 +352,28 @@ func (l *sessionLoop) take(events []turn.Event, err error) {
 	}
 }
 
+// finished adds to the end of a turn what the session knows of it.
+func (l *sessionLoop) finished(f turn.Finished) turn.Finished {
+	r := l.now
+	r.stages.Ended = time.Now()
+	r.cli = f.Session.CLIVersion
+	f.Stats.InputChecks, f.Stats.InputDiffs = r.input.result()
+	if r.tools != nil {
+		f.Stats.InputChecks += len(r.tools.tools)
+		f.Stats.InputDiffs += r.tools.diffs
+	}
+	f.Stages = r.stages
+	r.lasting = l.launcher.unkept == "" && !l.check && r.tools == nil && f.StopReason == turn.EndTurn && !r.stages.Stopped.IsZero()
+	return f
+}
+
 // finish begins to end the process once its turn is over; the client need not wait
 // for it.
 func (l *sessionLoop) finish() {
 	r := l.now
 	if r.err == nil {
 		r.err = errTurnOver
-		l.launcher.health.answered(r.cli, r.started() || r.promptID != "", !r.stages.First.IsZero() || !r.stages.Stopped.IsZero())
+		l.launcher.health.answered(r.cli, r.started() || r.promptID != "", !r.stages.First.IsZero() || !r.stages.Stopped.IsZero() || r.tools != nil)
 	}
 	r.tell(r.err)
 	l.underWay()

@@ -19,6 +19,7 @@ type place struct {
 	dir        string // all of it but, with the operator's login, the transcript
 	cwd        string
 	settings   string
+	mcp        string   // the file of MCP servers
 	system     string   // FIFO that the system text is given through
 	prompt     string   // FIFO that later prompts are given through
 	editor     []string // environment that makes the CLI take them from there
@@ -36,6 +37,7 @@ func (l *Launcher) newPlace(id string) (place, error) {
 	p := place{
 		dir:      filepath.Join(l.state.sessions(), shortID(id)),
 		settings: l.state.settingsPath(),
+		mcp:      l.state.mcpPath(),
 		private:  l.private(),
 		editor:   editorVars(l.options.EditorCommand),
 	}

@@ -16,6 +16,7 @@ type running struct {
 	conversation prompt.Conversation
 	turn         *turn.Turn
 	input        *inputCheck
+	tools        *toolCheck   // nil if the client has none
 	ended        bool         // the turn is over and finish was called
 	out          []turn.Event // not yet taken by Next
 	stages       turn.Stages
@@ -46,10 +47,16 @@ type running struct {
 }
 
 func (s *Session) newRunning(c prompt.Conversation, way turn.Way) *running {
+	var tools *toolCheck
+	if len(c.Tools) > 0 {
+		tools = &toolCheck{naming: newNaming(c.Tools), tools: c.Tools}
+		c = tools.naming.rename(c)
+	}
 	c = inert(blockResults(c))
 	return &running{
+		tools:        tools,
 		conversation: c,
-		turn:         turn.New(turn.Options{Classify: classify, AtLimit: s.key.MaxTokens > 0}),
+		turn:         turn.New(turn.Options{Classify: classify, AtLimit: s.key.MaxTokens > 0, AtCalls: tools != nil}),
 		input:        newInputCheck(c),
 		stages:       turn.Stages{Way: way, Spawned: s.spawned, Given: time.Now()},
 		typed:        way == turn.Continued,
@@ -89,6 +96,10 @@ func (r *running) queue(e turn.Event) {
 	}
 	r.out = append(r.out, e)
 }
+
+// held reports whether nothing may be told yet: the model may have been asked without the
+// client's tools.
+func (r *running) held() bool { return r.tools != nil && !r.tools.seen }
 
 // close tells Next that there is nothing more.
 func (r *running) close() {

@@ -31,11 +31,12 @@ type Key struct {
 	Model     string // as the client gave it; empty for the CLI's own default
 	Effort    string // empty for the CLI's own default
 	MaxTokens int    // of an answer; 0 for no limit of the client's
+	Tools     bool   // the client has tools, whichever
 }
 
 // Key returns what a request needs of its session.
 func (l *Launcher) Key(req prompt.Request) Key {
-	return Key{Model: req.Model, Effort: cmp.Or(req.Effort, l.options.Effort), MaxTokens: req.MaxTokens}
+	return Key{Model: req.Model, Effort: cmp.Or(req.Effort, l.options.Effort), MaxTokens: req.MaxTokens, Tools: len(req.Tools) > 0}
 }
 
 // Session is one CLI process. It is primed by its Launcher, and then given one
@@ -140,6 +141,13 @@ func (s *Session) Give(ctx context.Context, c prompt.Conversation, way turn.Way)
 	waits := isClosed(s.primed)
 	r := s.newRunning(c, way)
 	s.running = r
+	if r.tools != nil {
+		offer, err := r.tools.naming.offer(c.Tools)
+		if err != nil {
+			return s.notTaken(err)
+		}
+		s.route.Offer(offer)
+	}
 	select {
 	case s.asks <- r:
 	case <-s.done:

@@ -26,8 +26,11 @@ const (
 	SocketVar = "OCP_HOOK_SOCKET"
 )
 
-// hookTimeout is how many seconds the CLI gives a hook call.
-const hookTimeout = 10
+// How many seconds the CLI gives a hook call. SessionStart waits for the client's tools.
+const (
+	hookTimeout      = 10
+	startHookTimeout = 60
+)
 
 type hookGroup struct {
 	Hooks []hookConfig `json:"hooks"`
@@ -56,12 +59,14 @@ func settings(transport Transport, url string, command []string) ([]byte, error)
 		Headers:        map[string]string{hook.SecretHeader: "$" + SecretVar},
 		AllowedEnvVars: []string{SecretVar},
 	}
+	start := byCommand
+	start.Timeout = startHookTimeout
 	rest := byHTTP
 	if transport == Command {
 		rest = byCommand
 	}
-	hooks := map[string][]hookGroup{hook.SessionStart: {{Hooks: []hookConfig{byCommand}}}}
-	for _, event := range []string{hook.UserPromptSubmit, hook.MessageDisplay, hook.Stop, hook.StopFailure, hook.SessionEnd} {
+	hooks := map[string][]hookGroup{hook.SessionStart: {{Hooks: []hookConfig{start}}}}
+	for _, event := range []string{hook.UserPromptSubmit, hook.MessageDisplay, hook.PreToolUse, hook.Stop, hook.StopFailure, hook.SessionEnd} {
 		hooks[event] = []hookGroup{{Hooks: []hookConfig{rest}}}
 	}
 	return json.Marshal(map[string]any{"hooks": hooks})

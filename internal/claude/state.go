@@ -22,6 +22,7 @@ const lockName = "ocp.lock"
 //	ocp.db          keys and usage: the store package's
 //	settings.json   the sessions' settings, without secrets
 //	*.sock          sockets, or sockets, a link to their folder
+//	mcp.json        the server of their tools
 //	sessions/ID/    all that belongs to one session
 //	cwd/            working directory of sessions that use the operator's login
 //	transcripts/    kept transcripts, if asked for
@@ -154,6 +155,7 @@ func RemoveLeft(root string) error {
 
 func (s *state) sessions() string     { return filepath.Join(s.root, "sessions") }
 func (s *state) settingsPath() string { return filepath.Join(s.root, "settings.json") }
+func (s *state) mcpPath() string      { return filepath.Join(s.root, "mcp.json") }
 func (s *state) sharedDir() string    { return filepath.Join(s.root, "cwd") }
 func (s *state) kept() string         { return filepath.Join(s.root, "transcripts") }
 

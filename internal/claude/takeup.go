@@ -56,7 +56,11 @@ func (l *sessionLoop) checkTakenUp(screen string) {
 	l.takeUp.look(screen, l.stirs)
 	bound := max(l.launcher.options.TakeUpTimeout, takeUpBoots*stages.Ready.Sub(stages.Taken))
 	if l.takeUp.idle >= bound {
-		l.fail(turn.SessionFailed, startFailed+"it has not taken the conversation up",
+		why := "it has not taken the conversation up"
+		if !l.route.Listed() {
+			why = "it has not asked for the client's tools"
+		}
+		l.fail(turn.SessionFailed, startFailed+why,
 			fmt.Errorf("it idled for %s, with %d records and hook calls", l.takeUp.idle, l.stirs))
 	}
 }

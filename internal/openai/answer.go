@@ -52,17 +52,27 @@ func (a Answer) served(fin turn.Finished) string {
 }
 
 // AppendCompletion appends the whole answer of a request that is not streamed.
-func (a Answer) AppendCompletion(dst []byte, text string, fin turn.Finished) []byte {
-	content, refusal := a.Format.check(text)
+func (a Answer) AppendCompletion(dst []byte, text string, fin turn.Finished, calls ...turn.ToolCall) []byte {
+	content, refusal := text, ""
+	if len(calls) == 0 { // with calls it is not the answer yet that a format is for
+		content, refusal = a.Format.check(text)
+	}
 	dst = a.appendHead(dst, "chat.completion", a.served(fin))
 	dst = append(dst, `,"choices":[{"index":0,"message":{"role":"assistant","content":`...)
-	if refusal == "" {
-		dst = appendString(dst, content)
-	} else {
+	if refusal != "" || text == "" && len(calls) > 0 {
 		dst = append(dst, "null"...)
+	} else {
+		dst = appendString(dst, content)
 	}
 	dst = append(dst, `,"refusal":`...)
 	dst = appendNullable(dst, refusal)
+	for i, call := range calls {
+		dst = append(dst, []string{`,"tool_calls":[`, `,`}[min(i, 1)]...)
+		dst = appendCall(dst, "", call, string(call.Input))
+	}
+	if len(calls) > 0 {
+		dst = append(dst, ']')
+	}
 	dst = append(dst, `},"logprobs":null,"finish_reason":"`...)
 	dst = append(dst, finishReason(fin.StopReason)...)
 	dst = append(dst, `"}]`...)
@@ -73,6 +83,19 @@ func (a Answer) AppendCompletion(dst []byte, text string, fin turn.Finished) []b
 	return append(dst, '}')
 }
 
+// appendCall appends a tool call, with fields of a chunk's before it.
+func appendCall(dst []byte, fields string, call turn.ToolCall, arguments string) []byte {
+	dst = append(dst, '{')
+	dst = append(dst, fields...)
+	dst = append(dst, `"id":`...)
+	dst = appendString(dst, call.ID)
+	dst = append(dst, `,"type":"function","function":{"name":`...)
+	dst = appendString(dst, call.Name)
+	dst = append(dst, `,"arguments":`...)
+	dst = appendString(dst, arguments)
+	return append(dst, "}}"...)
+}
+
 // finishReason maps the upstream's reason; one that is not known is a normal end.
 func finishReason(r turn.StopReason) string {
 	switch r {
@@ -80,6 +103,8 @@ func finishReason(r turn.StopReason) string {
 		return "length"
 	case turn.Refusal:
 		return "content_filter"
+	case turn.ToolUse:
+		return "tool_calls"
 	}
 	return "stop"
 }

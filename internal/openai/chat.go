@@ -61,7 +61,7 @@ func DecodeChat(body []byte) (req ChatRequest, err error) {
 	if req.Ignored, err = chatRules.apply(fields); err != nil {
 		return ChatRequest{}, err
 	}
-	if err = checkToolChoice(fields); err != nil {
+	if err = req.decodeTools(fields); err != nil {
 		return ChatRequest{}, err
 	}
 	if raw, ok := fields.get("response_format"); ok {

@@ -70,8 +70,8 @@ func TestDecodeChat(t *testing.T) {
 		{"high effort", chatBody(`,"reasoning_effort":"high"`), ChatRequest{Prompt: withEffort("high")}},
 
 		{
-			"ignored", chatBody(`,"temperature":0.5,"tools":[{"type":"function","function":{"name":"f"}}],"seed":-1,"user":"me","store":true`),
-			ChatRequest{Prompt: hi, Ignored: []string{"seed", "store", "temperature", "tools", "user"}},
+			"ignored", chatBody(`,"temperature":0.5,"seed":-1,"user":"me","store":true`),
+			ChatRequest{Prompt: hi, Ignored: []string{"seed", "store", "temperature", "user"}},
 		},
 		{"not stored", chatBody(`,"store":false,"tools":[],"stream_options":{"include_obfuscation":false}`), ChatRequest{Prompt: hi}},
 		{"one stop", chatBody(`,"stop":"a"`), ChatRequest{Prompt: hi, Stop: []string{"a"}}},

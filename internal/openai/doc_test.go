@@ -49,7 +49,7 @@ func TestFieldTables(t *testing.T) {
 			}
 			body[r.Name] = json.RawMessage(r.Example)
 			if r.Name == "tool_choice" { // of a tool that is there
-				body["tools"] = []any{map[string]any{"type": "function", "name": "f"}}
+				body["tools"] = []any{map[string]any{"type": "function", "name": "f", "function": map[string]any{"name": "f"}}}
 			}
 			checkRow(t, r, body, api.decode)
 			if _, ok := api.rules[r.Name]; !ok {

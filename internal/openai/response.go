@@ -58,7 +58,7 @@ type state struct {
 }
 
 // Append appends the whole response of a request that is not streamed.
-func (r Response) Append(dst []byte, text string, fin turn.Finished) []byte {
+func (r Response) Append(dst []byte, text string, fin turn.Finished, _ ...turn.ToolCall) []byte {
 	content, refusal := r.Format.check(text)
 	part := appendPart(nil, content, refusal)
 	return r.appendObject(dst, r.finished(part, fin))

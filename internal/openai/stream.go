@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"strconv"
 	"strings"
 
 	"ocp/internal/turn"
@@ -14,6 +15,7 @@ type Stream struct {
 	head   []byte          // of every chunk before the finish, up to its delta
 	tail   []byte          // of every chunk before the finish, from behind its delta
 	held   strings.Builder // the text so far, if the answer has a format
+	calls  []turn.ToolCall
 }
 
 // NewStream makes the encoder of the answer's stream.
@@ -40,11 +42,24 @@ func (s *Stream) Append(dst []byte, event turn.Event) []byte {
 		}
 		dst = s.appendOpening(dst, `"content":"","refusal":null`)
 		return s.appendText(dst, `"content":`, event.Text)
+	case turn.ToolCall:
+		s.calls = append(s.calls, event) // behind all text, of which more may come
 	case turn.Finished:
-		if s.answer.Format != nil {
+		switch {
+		case s.answer.Format == nil:
+		case len(s.calls) == 0:
 			dst = s.appendChecked(dst)
+		case s.held.Len() > 0:
+			dst = s.appendOpening(dst, `"content":"","refusal":null`)
+			dst = s.appendText(dst, `"content":`, s.held.String())
+		}
+		if len(s.calls) > 0 {
+			dst = s.appendOpening(dst, `"content":null,"refusal":null`)
 		}
 		dst = s.appendOpening(dst, `"content":"","refusal":null`)
+		for i, call := range s.calls {
+			dst = s.appendCall(dst, i, call)
+		}
 		dst = s.appendFinish(dst, event)
 		return append(dst, "data: [DONE]\n\n"...)
 	}
@@ -60,6 +75,23 @@ func (s *Stream) appendChecked(dst []byte) []byte {
 	}
 	dst = s.appendOpening(dst, `"content":"","refusal":null`)
 	return s.appendText(dst, `"content":`, content)
+}
+
+// appendCall appends the chunks of a tool call: one that names it, and its arguments.
+func (s *Stream) appendCall(dst []byte, i int, call turn.ToolCall) []byte {
+	index := `"index":` + strconv.Itoa(i) + `,`
+	dst = append(dst, s.head...)
+	dst = append(dst, `{"tool_calls":[`...)
+	dst = appendCall(dst, index, call, "")
+	dst = append(dst, `]}`...)
+	dst = append(dst, s.tail...)
+	dst = append(dst, s.head...)
+	dst = append(dst, `{"tool_calls":[{`...)
+	dst = append(dst, index...)
+	dst = append(dst, `"function":{"arguments":`...)
+	dst = appendString(dst, string(call.Input))
+	dst = append(dst, `}}]}`...)
+	return append(dst, s.tail...)
 }
 
 // appendText appends a chunk of one field.

@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// A session has no tools of the client's: tools may be offered, and the answer is text,
-// as it may be with a free choice. A choice that text cannot satisfy is refused.
+// The choice of a tool can be free, or be none. No call can be forced.
 
-// ignoredTools checks the tools offered.
+// ignoredTools checks the tools of a request for a response, whose answer is always text.
 func ignoredTools(raw json.RawMessage, param string) (bool, error) {
 	names, err := toolNames(raw, param)
 	return len(names) > 0, err
@@ -126,7 +125,7 @@ func freeChoice(raw json.RawMessage, param string) error {
 }
 
 func forced(param string) *Error {
-	return unsupported(param, "tool_choice cannot force a tool: the answer is always text, use auto or none")
+	return unsupported(param, "tool_choice cannot force a tool to be called: use auto or none")
 }
 
 // legacyChoice is that of functions, before there were tools.

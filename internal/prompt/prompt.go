@@ -62,6 +62,15 @@ type Conversation struct {
 	// System is the client's system text, byte for byte; empty for none.
 	System   string
 	Messages []Message
+	// Tools are the client's, which the model may call and the client runs.
+	Tools []Tool
+}
+
+// Tool is what the model is told of a tool. Its dialect has checked it.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage // of its input: a JSON Schema of type object
 }
 
 // Request is a conversation, whose it is, and what is fixed when its session is launched.
@@ -72,6 +81,7 @@ type Request struct {
 	// MaxTokens is the most tokens that the answer may have, thinking included; 0 for
 	// no limit of the client's. An answer that reaches it ends there.
 	MaxTokens int
+	OneCall   bool // of several tool calls in an answer only the first is wanted
 	Conversation
 }
 

@@ -22,7 +22,7 @@ type answer struct {
 		Append(dst []byte, event turn.Event) []byte
 	}
 	// whole appends the body of an answer that is not streamed.
-	whole func(dst []byte, text string, fin turn.Finished) []byte
+	whole func(dst []byte, text string, fin turn.Finished, calls ...turn.ToolCall) []byte
 }
 
 // answer is the story of a request for a turn, from where its dialect has decoded it.
@@ -69,16 +69,20 @@ func (s *Server) answer(x *exchange, a answer) error {
 // wholeAnswer answers with the whole text, once it was verified.
 func (s *Server) wholeAnswer(ctx context.Context, x *exchange, a answer) error {
 	var text strings.Builder
+	var calls []turn.ToolCall
 	fin, err := s.runTurn(ctx, x, a, func(event turn.Event) error {
-		if delta, ok := event.(turn.Delta); ok {
-			text.WriteString(delta.Text)
+		switch event := event.(type) {
+		case turn.Delta:
+			text.WriteString(event.Text)
+		case turn.ToolCall:
+			calls = append(calls, event)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return s.writeJSON(x, http.StatusOK, a.whole(nil, text.String(), fin))
+	return s.writeJSON(x, http.StatusOK, a.whole(nil, text.String(), fin, calls...))
 }
 
 // streamAnswer passes the text on as it comes. A failure after the first byte ends the
@@ -130,10 +134,15 @@ func (s *Server) runTurn(ctx context.Context, x *exchange, a answer, emit func(t
 	}
 	held.session = session
 	events := newCut(s.newSilence(session), a)
-	for {
+	for calls := 0; ; {
 		event, err := events.Next(ctx)
 		if err != nil {
 			return turn.Finished{}, asTurnError(ctx, err)
+		}
+		if _, ok := event.(turn.ToolCall); ok {
+			if calls++; calls > 1 && a.prompt.OneCall {
+				continue
+			}
 		}
 		s.observe(x.turn, event)
 		x.content.add(event)

@@ -52,7 +52,7 @@ func (c *cut) Next(ctx context.Context) (turn.Event, error) {
 			} else if text != "" && text == delta.Text {
 				return event, nil // as it came, which is the rule: nothing to allocate
 			}
-		case turn.Finished:
+		case turn.ToolCall, turn.Finished:
 			text = c.stopper.Flush()
 			c.next = event
 		default:

@@ -261,10 +261,10 @@ func TestMessagesQueueFull(t *testing.T) {
 
 func TestMessagesHeadersAndLog(t *testing.T) {
 	r := start(t, Options{}, oneSlot)
-	got := r.message(t.Context(), strings.Replace(streamedMessage, `"model"`, `"temperature":1,"tools":[],"model"`, 1))
+	got := r.message(t.Context(), strings.Replace(streamedMessage, `"model"`, `"temperature":1,"top_k":1,"model"`, 1))
 	(<-r.backend.started).say(turn.Delta{Text: "the answer"}, finished)
 	reply := <-got
-	if reply.header.Get("Ocp-Ignored-Params") != "temperature, tools" || reply.header.Get("Content-Type") != "text/event-stream; charset=utf-8" {
+	if reply.header.Get("Ocp-Ignored-Params") != "temperature, top_k" || reply.header.Get("Content-Type") != "text/event-stream; charset=utf-8" {
 		t.Errorf("the headers are %v", reply.header)
 	}
 	line := r.wantLine("turn", "ok")
