@@ -64,7 +64,7 @@ lint: $(STATICCHECK) ## check formatting (gofumpt), go vet, staticcheck
 	$(STATICCHECK) -checks inherit,ST1000,ST1016 ./...
 
 fmt: $(STATICCHECK) ## format every Go file
-	$(GOFUMPT) -w $(GO_FILES)
+	@$(GOFUMPT) -w $(GO_FILES)
 
 tools: $(STATICCHECK) ## build the linters into .cache/bin
 
@@ -118,7 +118,7 @@ soak: cli clients programs ## run the tests on the real CLIs with the long ones,
 		go test -race -count=1 -timeout 3h -v ./e2e/...
 	OCP_SOAK=1 OCP_TEST_CLIS="$$(scripts/install-cli.sh --paths)" \
 		go test -race -count=1 -timeout 2h -v -run 'TestChaos|TestTypedTexts' ./internal/claude
-	OCP_SOAK=1 go test -count=1 -timeout 1h -v -run TestLoad ./cmd/ocp
+	OCP_SOAK=1 go test -count=1 -timeout 1h -v -run 'TestLoad|TestDay' ./cmd/ocp
 
 cover: programs ## measure the coverage of the tests that need no CLI
 	@mkdir -p .cache
