@@ -37,8 +37,9 @@ release() {
     name=ocp-$version-${system%/*}-${system#*/}
     build "$work/$name/bin/ocp" "${system%/*}" "${system#*/}"
     scripts/share.sh "$work/$name/share" "$work/ocp.1"
-    mkdir "$work/$name/deploy"
-    cp -R deploy/systemd deploy/launchd "$work/$name/deploy/"
+    mkdir "$work/$name/docs" "$work/$name/deploy"
+    cp docs/*.md "$work/$name/docs/"
+    cp -R deploy/systemd deploy/launchd deploy/haproxy deploy/grafana deploy/prometheus deploy/Containerfile "$work/$name/deploy/"
     cp LICENSE README.md "$work/$name/"
     chmod -R u=rwX,go=rX "$work/$name"
     tar --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --format=ustar -C "$work" -cf - "$name" |

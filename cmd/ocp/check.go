@@ -39,7 +39,8 @@ func checkStart(ctx context.Context, launcher *claude.Launcher, logger *slog.Log
 	case ctx.Err() != nil:
 	case failed != nil:
 		logger.Error("the start-up check failed: requests will fail, or not be streamed, until this is put right",
-			"reason", failed.Message, "err", failed.Err, "claude", health.CLIVersion)
+			"reason", failed.Message, "err", failed.Err, "claude", health.CLIVersion,
+			"remedy", "ocp doctor, with the flags of this serve, says what is wrong and what to do")
 	case len(health.Warnings) > 0:
 		logger.Warn("the start-up check passed with warnings: a session starts and its hooks reach ocp",
 			"claude", health.CLIVersion, "warnings", health.Warnings)

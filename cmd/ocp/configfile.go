@@ -36,26 +36,17 @@ func (c *ConfigFile) BeforeResolve(ctx *kong.Context, p program) error {
 			path, _ = ctx.FlagValue(flag).(string)
 		}
 	}
-	file, err := readConfig(ctx, p, path)
+	file, err := readConfig(ctx.Model, p, path)
 	if file != nil {
 		c.file = file
-		ctx.AddResolver(fromFile{File: file})
-	}
-	return err
-}
-
-// BeforeResolve takes the state directory of the settings file, so that it is that of serve.
-func (f *stateFlag) BeforeResolve(ctx *kong.Context, p program) error {
-	file, err := readConfig(ctx, p, claude.Variable(p.env, "OCP_CONFIG"))
-	if file != nil {
-		ctx.AddResolver(fromFile{file, "state-dir"})
+		ctx.AddResolver(fromFile{file})
 	}
 	return err
 }
 
 // readConfig reads the settings file of a path, or the one that is looked for by itself if
 // the path is empty. It is nil if there is none.
-func readConfig(ctx *kong.Context, p program, path string) (*config.File, error) {
+func readConfig(app *kong.Application, p program, path string) (*config.File, error) {
 	named := path != ""
 	if !named {
 		path = config.DefaultFile(func(name string) string { return claude.Variable(p.env, name) })
@@ -63,7 +54,7 @@ func readConfig(ctx *kong.Context, p program, path string) (*config.File, error)
 	if path == "" {
 		return nil, nil
 	}
-	file, err := config.ReadFile(path, settingKeys(ctx.Model))
+	file, err := config.ReadFile(path, settingKeys(app))
 	if errors.Is(err, fs.ErrNotExist) && !named {
 		return nil, nil
 	}
@@ -96,15 +87,13 @@ func settingKeys(app *kong.Application) []string {
 // fromFile gives flags the values of a settings file.
 type fromFile struct {
 	*config.File
-	only string // the one flag that it is for; empty for all
 }
 
 func (f fromFile) Validate(*kong.Application) error { return nil }
 
 func (f fromFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	line, ok := f.Line(flag.Name)
-	if !ok || flag.Name == configName || f.only != "" && f.only != flag.Name ||
-		len(flag.Envs) == 0 { // without a variable it is not serve's
+	if !ok || flag.Name == configName || len(flag.Envs) == 0 { // without a variable it is not serve's
 		return nil, nil
 	}
 	for _, name := range flag.Envs {

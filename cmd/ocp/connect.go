@@ -12,7 +12,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"ocp/internal/claude"
-	"ocp/internal/config"
 	"ocp/internal/connect"
 	"ocp/internal/rewrite"
 	"ocp/internal/setup"
@@ -35,7 +34,10 @@ func (c *connectCommand) Run(p program, app *kong.Kong) error {
 	client, _ := connect.Find(c.Client) // the command line allows no other
 	url := c.URL
 	if url == "" {
-		url = ownURL(p.env, settingKeys(app.Model))
+		var err error
+		if url, err = ownURL(app.Model, p); err != nil {
+			return err
+		}
 	}
 	s, err := connect.Settings{URL: url, Model: c.Model, Key: c.APIKey}.Normalize()
 	if err != nil {
@@ -102,16 +104,19 @@ func (c *connectCommand) write(p program, client connect.Client, s connect.Setti
 }
 
 // ownURL is where the serve of the settings file is reached.
-func ownURL(env []string, keys []string) string {
+func ownURL(app *kong.Application, p program) (string, error) {
 	listen, tls := "127.0.0.1:3456", false
-	path := config.DefaultFile(func(name string) string { return claude.Variable(env, name) })
-	if file, err := config.ReadFile(path, keys); err == nil {
+	file, err := readConfig(app, p, claude.Variable(p.env, "OCP_CONFIG"))
+	if err != nil {
+		return "", err
+	}
+	if file != nil {
 		if line, ok := file.Line("listen"); ok {
 			listen, _ = line.Value.(string)
 		}
 		_, tls = file.Line("tls-cert")
 	}
-	return setup.URL(listen, tls)
+	return setup.URL(listen, tls), nil
 }
 
 func listClients(w io.Writer) error {

@@ -147,7 +147,11 @@ func (c *demoCommand) show(ctx context.Context, p program, proxy *proxy, model *
 func (c *demoCommand) tryNext(url string) string {
 	intro := "Try it yourself:"
 	if !c.Hold {
-		intro = "Try it yourself, with 'ocp demo --hold' in another terminal (it prints its own port):"
+		hold := "ocp demo --hold"
+		if c.Claude != "" {
+			hold += " --claude " + c.Claude
+		}
+		intro = "Try it yourself, with '" + hold + "' in another terminal (it prints its own port):"
 	}
 	return fmt.Sprintf(`%s
   curl -N %[2]s/v1/chat/completions -H 'Content-Type: application/json' \

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"syscall"
 	"time"
 
 	"ocp/internal/admission"
@@ -54,7 +55,7 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 	}
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("--listen: %w", err)
+		return nil, fmt.Errorf("--listen: %w%s", err, portAdvice(err))
 	}
 	launcher, err := newLauncher(c, cli, env, logger)
 	if err != nil {
@@ -108,6 +109,14 @@ func startProxy(c config.Serve, cli string, env []string, logger *slog.Logger, o
 	p.serve()
 	p.startCheck(c.StartCheck, logger)
 	return p, nil
+}
+
+// portAdvice is what to do about a port that cannot be had, if there is something.
+func portAdvice(err error) string {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return ": another program serves there, or another ocp; `ocp doctor` says which, and --listen takes another port"
+	}
+	return ""
 }
 
 // serve begins to, until close.

@@ -26,7 +26,7 @@ import (
 // setupCommand brings ocp onto a machine.
 type setupCommand struct {
 	Yes       bool   `help:"Ask nothing: take what is there, or the defaults."`
-	DryRun    bool   `help:"Say what would be done, and change nothing."`
+	DryRun    bool   `help:"Say what would be done, and change nothing. It asks nothing either."`
 	NoService bool   `help:"Install no service."`
 	Config    string `placeholder:"FILE" help:"The settings file. Default: ~/.config/ocp/config.toml."`
 
@@ -54,7 +54,7 @@ func (c *setupCommand) Run(ctx context.Context, p program, app *kong.Kong) error
 func (c *setupCommand) options(p program, app *kong.Kong) setup.Options {
 	byDefault := config.DefaultFile(func(name string) string { return claude.Variable(p.env, name) })
 	o := setup.Options{
-		Yes: c.Yes, DryRun: c.DryRun, NoService: c.NoService,
+		Yes: c.Yes || c.DryRun, DryRun: c.DryRun, NoService: c.NoService,
 		Config: c.Config, Keys: shownKeys(app.Model), Given: map[string]any{},
 		Parse:   func(content []byte) (config.Serve, error) { return parseSettings(p, content) },
 		Answers: answers, Now: time.Now,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -34,7 +35,7 @@ type Serve struct {
 	Pool        int    `default:"1" help:"How many sessions are started ahead, each for the model, effort and token limit that recent requests have asked for. One that waits takes about 120 MB. 0 starts each for its request."`
 	Keep        int    `default:"2" help:"How many sessions stay after their answer, each for its own conversation to go on in it, which is faster. One that waits takes about 250 MB. 0 for none."`
 	Queue       int    `default:"16" help:"How many more requests wait for their turn. One more is answered with 429."`
-	Effort      string `default:"low" help:"Reasoning effort of requests that name none. Empty for the CLI's own default."`
+	Effort      string `default:"low" help:"Reasoning effort of requests that name none: low, medium, high, xhigh or max. Empty for the CLI's own default."`
 
 	Models       []string `placeholder:"NAME" help:"Further names for the list of models. Any name the CLI knows can be asked for, listed or not."`
 	StrictParams bool     `help:"Refuse requests with parameters that have no effect. Otherwise the header Ocp-Ignored-Params names them."`
@@ -146,12 +147,13 @@ func validKeepFor(keep int, d time.Duration) error {
 	return positive("--keep-for", d)
 }
 
-// validEffort keeps out what could not be a value of the CLI's --effort.
+// efforts are the levels that the CLI has.
+var efforts = []string{"low", "medium", "high", "xhigh", "max"}
+
+// validEffort allows none, which is the CLI's own default.
 func validEffort(effort string) error {
-	for _, r := range effort {
-		if r < 'a' || r > 'z' {
-			return fmt.Errorf("--effort: %q is not a level such as low, medium or high", effort)
-		}
+	if effort != "" && !slices.Contains(efforts, effort) {
+		return fmt.Errorf("--effort: %q is none of %s", effort, strings.Join(efforts, ", "))
 	}
 	return nil
 }

@@ -181,7 +181,7 @@ func probeFailing(ctx context.Context, e *Env, dir string) (seen, error) {
 	text, _ := joined(shown)
 	recorded := textOf(a.records)
 	found := seen{}
-	found.say("hook-failing", again == 0 && len(times) > 3 && text == flowing && recorded == flowing && len(named(a.calls, hook.Stop)) == 1,
+	found.say("hook-failing", again == 0 && len(times) >= 3 && text == flowing && recorded == flowing && len(named(a.calls, hook.Stop)) == 1,
 		"answered with 500, cut off, answered with nonsense: %d of %d calls were made again; %d of %d bytes in the transcript%s",
 		again, len(shown), len(recorded), len(flowing), because(a.failed))
 	return found, nil

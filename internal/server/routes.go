@@ -60,6 +60,6 @@ func (s *Server) notFound(x *exchange) error {
 	return &fault{
 		status:  http.StatusNotFound,
 		code:    "unknown_url",
-		message: "nothing is served at this path: use POST /v1/chat/completions, POST /v1/messages or GET /v1/models",
+		message: "nothing is served at this path: use POST /v1/chat/completions, POST /v1/responses, POST /v1/messages or GET /v1/models",
 	}
 }
