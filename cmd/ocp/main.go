@@ -86,10 +86,11 @@ func newParser(c *commands, p program, options ...kong.Option) (*kong.Kong, erro
 	}, options...)...)
 }
 
-// signalContext is cancelled by SIGINT and SIGTERM; one that comes more than a
-// second after it ends the process at once. SIGHUP ends nothing: losing the terminal does not stop a service, and serve
-// reads its keys anew. It is taken by all commands, since a program inherits it if it is ignored: sessions must end when their
-// PTYs close, also before the CLI has a handler of its own.
+// signalContext is cancelled by SIGINT and SIGTERM; one that comes more than a second after
+// it ends the process at once. SIGHUP ends nothing: losing the terminal does not stop a
+// service, and serve reads its keys anew. It is taken by all commands, since a program
+// inherits it if it is ignored: sessions must end when their PTYs close, also before the CLI
+// has a handler of its own.
 func signalContext() (context.Context, func()) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
