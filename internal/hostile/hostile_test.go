@@ -24,7 +24,10 @@ import (
 	"ocp/internal/turn"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// net/http gives a connection that it closes half a second to be read to its end.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
+}
 
 // backend counts the sessions it starts. Each answers at once.
 type backend struct{ started atomic.Int64 }

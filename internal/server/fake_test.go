@@ -22,7 +22,10 @@ import (
 	"ocp/internal/turn"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// net/http gives a connection that it closes half a second to be read to its end.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
+}
 
 // step is what a fake session's Next returns. A non-nil panics is thrown instead.
 type step struct {
