@@ -209,7 +209,6 @@ func testClaudeConversation(t *testing.T, p *proxy) {
 			claude.NewAssistantMessage(claude.NewTextBlock("let me see"), claude.NewToolUseBlock("call_1", map[string]string{"city": "Paris"}, "weather")),
 			claude.NewUserMessage(claude.NewToolResultBlock("call_1", "rain", false), claude.NewTextBlock("and?")),
 		},
-		Tools: []claude.ToolUnionParam{{OfTool: &claude.ToolParam{Name: "weather", InputSchema: claude.ToolInputSchemaParam{}}}},
 	})
 	if err != nil || textOf(*message) != "ok" {
 		t.Fatalf("got %v, %v", message, err)
