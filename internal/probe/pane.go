@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"ocp/internal/messagesapi"
@@ -130,7 +132,12 @@ func probeTmux(ctx context.Context, e *Env, dir string) (found seen, err error) 
 	if out, err := run("new-session", "-d", "-x", "100", "-y", "30", command); err != nil {
 		return nil, fmt.Errorf("tmux: %w: %s", err, out)
 	}
+	pane, _ := run("display-message", "-p", "#{pane_pid}")
 	defer func() {
+		// A CLI that has only lost its terminal goes on for a while, and writes into dir.
+		if pid, err := strconv.Atoi(strings.TrimSpace(pane)); err == nil && pid > 1 {
+			_ = syscall.Kill(-pid, syscall.SIGKILL)
+		}
 		stop := exec.Command(tmux, "-S", filepath.Join(dir, "tmux"), "kill-server")
 		_ = stop.Run() // it ends by itself with its program
 	}()
