@@ -46,8 +46,8 @@ cli: ## install the pinned Claude Code CLIs into .cli/
 clients: ## install the JavaScript clients that the tests use
 	scripts/install-clients.sh
 
-programs: ## install tmux, HAProxy and Chromium, which some tests use, if they are missing
-	scripts/install-debian.sh tmux haproxy chromium
+programs: ## install the programs that some tests use, if they are missing: tmux, Chromium and others
+	scripts/install-debian.sh tmux haproxy chromium zsh fish groff mandoc systemd-analyze
 
 demo: build ## show one streamed answer of the real CLI; no account needed
 	scripts/install-cli.sh $(DEMO_VERSION)
@@ -73,8 +73,7 @@ $(STATICCHECK): tools/go.mod tools/go.sum
 	cd tools && CGO_ENABLED=0 go build -trimpath -o ../.cache/bin/ tool
 	@touch $@
 
-test-unit: export OCP_TEST_BROWSER = chromium
-test-unit: export OCP_TEST_HAPROXY = required
+test-unit: export OCP_TEST_PROGRAMS = required
 test-unit: programs ## run the tests that need no CLI
 	$(UNIT_PACKAGES) && go test -race -shuffle=on $$packages
 

@@ -92,6 +92,9 @@ var house = map[string][]string{
 	// it.
 	"dialecttest": {"turn"},
 
+	// The programs that tests use. No row allows it: only test files may import it.
+	"programtest": {},
+
 	// What the official clients make of the dialects. Tests alone, apart from the
 	// dialects' own because fuzzing those would compile the clients, for minutes.
 	"clients": {"anthropic", "openai", "turn"},
@@ -140,7 +143,7 @@ var house = map[string][]string{
 }
 
 // forTests lists what test files under internal and cmd may import besides their row.
-var forTests = []string{"claude/claudetest", "dialecttest", "messagesapi", "terminal/terminaltest"}
+var forTests = []string{"claude/claudetest", "dialecttest", "messagesapi", "programtest", "terminal/terminaltest"}
 
 // testOnly lists modules that tests need and the program must never contain. The
 // official clients alone would add 16 MB to it.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ocp/internal/programtest"
 )
 
 var place = Place{
@@ -68,12 +70,9 @@ func TestLaunchAgent(t *testing.T) {
 	}
 }
 
-// TestUnitsVerify lets systemd judge the units, where it is installed.
+// TestUnitsVerify lets systemd judge the units.
 func TestUnitsVerify(t *testing.T) {
-	analyze, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("systemd-analyze is not installed")
-	}
+	analyze := programtest.Find(t, "systemd-analyze")
 	system, err := os.ReadFile("systemd/system/ocp.service")
 	if err != nil {
 		t.Fatal(err)

@@ -3,8 +3,8 @@
 #
 #   scripts/install-debian.sh PROGRAM...     for instance: tmux haproxy chromium
 #
-# A program that is in PATH is left alone. The others are installed as Debian packages of
-# the same name, which takes root or sudo. Elsewhere it says what to install and fails.
+# A program that is in PATH is left alone. The others are installed as Debian packages,
+# which takes root or sudo. Elsewhere it says what to install and fails.
 set -euo pipefail
 
 fail() {
@@ -12,9 +12,18 @@ fail() {
   exit 1
 }
 
+# package PROGRAM prints the name of the package that holds it.
+package() {
+  case $1 in
+    groff) echo groff-base ;;
+    systemd-analyze) echo systemd ;;
+    *) echo "$1" ;;
+  esac
+}
+
 missing=()
 for program in "$@"; do
-  command -v "$program" >/dev/null 2>&1 || [ -x "/usr/sbin/$program" ] || missing+=("$program")
+  command -v "$program" >/dev/null 2>&1 || [ -x "/usr/sbin/$program" ] || missing+=("$(package "$program")")
 done
 [ ${#missing[@]} -gt 0 ] || exit 0
 

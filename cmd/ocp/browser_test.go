@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,6 +15,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"ocp/internal/programtest"
 )
 
 // browserPatience is how long a browser is waited for.
@@ -31,17 +32,9 @@ type browser struct {
 	complaint []string // of the page's console: guarded by mu
 }
 
-// startBrowser skips the test if there is no Chromium, unless OCP_TEST_BROWSER says that
-// there must be one.
 func startBrowser(t *testing.T) *browser {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil && os.Getenv("OCP_TEST_BROWSER") == "" {
-		t.Skip("there is no chromium in PATH: make browser installs it")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := programtest.Find(t, "chromium")
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1200, 900),
 		chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,

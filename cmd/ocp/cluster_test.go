@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"ocp/internal/claude/claudetest"
+	"ocp/internal/programtest"
 )
 
 // clusterKey is the key that the nodes want.
@@ -158,19 +159,9 @@ type cluster struct {
 	clients []*http.Client // with a connection for each request, and with some for all
 }
 
-// startCluster skips the test without HAProxy, unless it must not be left out.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	binary, err := exec.LookPath("haproxy")
-	if err != nil {
-		binary, err = exec.LookPath("/usr/sbin/haproxy")
-	}
-	if err != nil && os.Getenv("OCP_TEST_HAPROXY") == "required" {
-		t.Fatal("there is no HAProxy: scripts/install-debian.sh haproxy")
-	}
-	if err != nil {
-		t.Skip("there is no HAProxy: scripts/install-debian.sh haproxy")
-	}
+	binary := programtest.Find(t, "haproxy")
 	dir, err := os.MkdirTemp("", "ocp-haproxy-") // short: the socket lies in it
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
+
+	"ocp/internal/programtest"
 )
 
 func TestComplete(t *testing.T) {
@@ -69,18 +71,14 @@ func shellWithOcp(t *testing.T) (dir string) {
 	return dir
 }
 
-// TestShellsComplete types into the shells that are installed, with the tab key, and sees
-// what they run.
+// TestShellsComplete types into the shells, with the tab key, and sees what they run.
 func TestShellsComplete(t *testing.T) {
 	for shell, test := range map[string]struct{ command, load []string }{
 		"bash": {[]string{"--norc", "--noprofile", "-i"}, []string{"source '%s'"}},
 		"zsh":  {[]string{"-f", "-i"}, []string{"autoload -U compinit", "compinit -D -u", "source '%s'"}},
 	} {
 		t.Run(shell, func(t *testing.T) {
-			path, err := exec.LookPath(shell)
-			if err != nil {
-				t.Skip(shell + " is not installed")
-			}
+			path := programtest.Find(t, shell)
 			dir := shellWithOcp(t)
 			code, script, errs := runIn(t, dir, "completion", shell)
 			if code != 0 {
@@ -134,10 +132,7 @@ func TestShellsComplete(t *testing.T) {
 		})
 	}
 	t.Run("fish", func(t *testing.T) {
-		path, err := exec.LookPath("fish")
-		if err != nil {
-			t.Skip("fish is not installed")
-		}
+		path := programtest.Find(t, "fish")
 		dir := shellWithOcp(t)
 		_, script, _ := runIn(t, dir, "completion", "fish")
 		for typed, want := range map[string]string{"ocp ser": "serve\t", "ocp serve --log-level ": "debug\n", "ocp serve --log-level=w": "--log-level=warn\n"} {
@@ -150,7 +145,7 @@ func TestShellsComplete(t *testing.T) {
 	})
 }
 
-// TestManPage lets the formatters that are installed judge the page.
+// TestManPage lets formatters judge the page.
 func TestManPage(t *testing.T) {
 	_, page, _ := runIn(t, t.TempDir(), "man")
 	for _, want := range []string{"\n.SS ocp serve", "\n.TP\n.B \\-\\-listen=", "($OCP_LISTEN)", "\n.SS ocp connect"} {
@@ -162,11 +157,7 @@ func TestManPage(t *testing.T) {
 		t.Error("the page has hidden commands")
 	}
 	for _, formatter := range [][]string{{"groff", "-man", "-ww", "-Tutf8"}, {"mandoc", "-T", "lint", "-W", "error"}} {
-		path, err := exec.LookPath(formatter[0])
-		if err != nil {
-			continue
-		}
-		cmd := exec.CommandContext(t.Context(), path, formatter[1:]...)
+		cmd := exec.CommandContext(t.Context(), programtest.Find(t, formatter[0]), formatter[1:]...)
 		cmd.Stdin = strings.NewReader(page)
 		var errs strings.Builder
 		cmd.Stderr = &errs
