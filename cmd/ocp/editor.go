@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"ocp/internal/claude"
@@ -21,7 +20,7 @@ type editorCommand struct {
 func (c editorCommand) Run(ctx context.Context, p program) error {
 	fifo := claude.Variable(p.env, claude.PromptVar)
 	if fifo == "" {
-		return errors.New("this command is run by a session of ocp and not by hand")
+		return errByHand
 	}
 	ctx, cancel := context.WithTimeout(ctx, editorTimeout)
 	defer cancel()

@@ -18,11 +18,22 @@ const hookTimeout = time.Minute
 type hookCommand struct{}
 
 func (hookCommand) Run(ctx context.Context, p program) error {
-	socket, secret := claude.Variable(p.env, claude.SocketVar), claude.Variable(p.env, claude.SecretVar)
-	if socket == "" || secret == "" {
-		return errors.New("this command is run by a session of ocp and not by hand")
+	socket, secret, err := receiverOf(p)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, hookTimeout)
 	defer cancel()
 	return hook.Forward(ctx, socket, secret, p.stdin, p.stdout)
+}
+
+var errByHand = errors.New("this command is run by a session of ocp and not by hand")
+
+// receiverOf is where the session that runs this process reaches ocp, and its secret.
+func receiverOf(p program) (socket, secret string, err error) {
+	socket, secret = claude.Variable(p.env, claude.SocketVar), claude.Variable(p.env, claude.SecretVar)
+	if socket == "" || secret == "" {
+		return "", "", errByHand
+	}
+	return socket, secret, nil
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 
-	"ocp/internal/claude"
 	"ocp/internal/hook"
 	"ocp/internal/mcp"
 )
@@ -15,9 +13,9 @@ import (
 type mcpCommand struct{}
 
 func (mcpCommand) Run(ctx context.Context, p program) error {
-	socket, secret := claude.Variable(p.env, claude.SocketVar), claude.Variable(p.env, claude.SecretVar)
-	if socket == "" || secret == "" {
-		return errors.New("this command is run by a session of ocp and not by hand")
+	socket, secret, err := receiverOf(p)
+	if err != nil {
+		return err
 	}
 	tools, err := hook.FetchTools(ctx, socket, secret)
 	if err != nil {
